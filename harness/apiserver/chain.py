@@ -1,0 +1,375 @@
+"""The way of a request through a member, in the order of as/server/config.go:1104-1196 (DefaultBuildHandlerChain).
+
+Request info, deadline, authentication, impersonation, flow control, authorization, handler. Each request is a
+coroutine; a client that goes cancels it wherever it waits, and what it held is given back. Modelled CPU time is paid
+in two parts: the filters before authorization, so that refusals cost too, and the rest of the operation with its
+handler.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from random import Random
+
+from harness.apiserver.authentication import Authenticator, UserInfo
+from harness.apiserver.authorization import Authorizer, forbidden_status
+from harness.apiserver.capacity import Host
+from harness.apiserver.clock import Clock, Task, Timer, spawn
+from harness.apiserver.costs import operation_cost
+from harness.apiserver.exchange import Exchange
+from harness.apiserver.flowcontrol import Admission, FlowController, Rejection, Ticket
+from harness.apiserver.flowcontrol.controller import wait_limit
+from harness.apiserver.handlers.call import Answer, Call
+from harness.apiserver.handlers.negotiate import negotiate
+from harness.apiserver.handlers.watching import serve_watch, watch_options
+from harness.apiserver.impersonation import Impersonation
+from harness.apiserver.requestmetrics import Labels, RequestMetrics, labels_of
+from harness.apiserver.router import Endpoint, Router, read
+from harness.apiserver.store import StoreError, StoreTimeout, StoreUnavailable
+from harness.apiserver.strategies.base import new_uid
+from harness.wire.paths import PathError, RequestInfo, parse_path
+from harness.wire.status import (
+    APF_REJECTED,
+    Status,
+    StatusError,
+    bad_request,
+    internal_error,
+    request_timeout,
+    unauthorized,
+    unclassified,
+)
+
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
+NOT_FOUND_TEXT = b"404 page not found\n"
+_READS = frozenset({"get", "list"})
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+Page = Callable[[RequestInfo, Exchange], tuple[int, str, bytes] | None]
+"""What answers paths that are no resources: (status, content type, body), None for an unknown path."""
+
+
+class Chain:
+    """Serves exchanges. `pages` answer whatever is no resource."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        host: Host,
+        authenticator: Authenticator,
+        impersonation: Impersonation,
+        flow: FlowController,
+        authorizer: Authorizer,
+        router: Router,
+        pages: Page,
+        metrics: RequestMetrics,
+        rng: Random,
+        request_timeout_s: float,
+    ) -> None:
+        self.clock = clock
+        self.host = host
+        self.authenticator = authenticator
+        self.impersonation = impersonation
+        self.flow = flow
+        self.authorizer = authorizer
+        self.router = router
+        self.pages = pages
+        self.metrics = metrics
+        self.rng = rng
+        self.request_timeout_s = request_timeout_s
+        self.open_watches = 0
+        self._uids: dict[str, dict[str, str]] = {}
+
+    def handle(self, exchange: Exchange) -> None:
+        """Answer one request; returns at once, or when it has been answered without waiting."""
+        _Request(self, exchange).run()
+
+    def flow_headers(self, outcome: Ticket | Rejection) -> dict[str, str]:
+        """The headers that say which flow schema and priority level a request fell under."""
+        headers = self._uids.get(outcome.schema.name)
+        if headers is None:  # the uids are made from the names on each look
+            headers = self._uids[outcome.schema.name] = {
+                "x-kubernetes-pf-flowschema-uid": outcome.schema.uid,
+                "x-kubernetes-pf-prioritylevel-uid": outcome.level.uid,
+            }
+        return headers
+
+
+class _Request:
+    """One request under way."""
+
+    __slots__ = (
+        "_admission",
+        "_answered",
+        "_chain",
+        "_counted",
+        "_deadline",
+        "_exchange",
+        "_flow_headers",
+        "_info",
+        "_labels",
+        "_started_at",
+        "_task",
+        "_waited_s",
+    )
+
+    def __init__(self, chain: Chain, exchange: Exchange) -> None:
+        self._chain = chain
+        self._exchange = exchange
+        self._answered = False
+        self._counted = False  # past authorization, or turned away by flow control: what metrics see
+        self._started_at = chain.clock.now()
+        self._waited_s = 0.0
+        self._flow_headers: dict[str, str] = {}
+        self._admission: Admission | None = None
+        self._deadline: Timer | None = None
+        self._labels: Labels | None = None
+        self._info: RequestInfo | None = None
+        self._task: Task[None] | None = None
+
+    def run(self) -> None:
+        task = self._task = spawn(self._serve())
+        if not task.outcome.done:
+            self._exchange.on_gone(self._gone)
+
+    # ---- life ------------------------------------------------------------------------------------------------------
+    def _gone(self) -> None:
+        """The client has left before its answer was complete."""
+        if self._task is not None and not self._task.outcome.done:
+            if self._counted and self._labels is not None and self._labels[0] != "WATCH":
+                self._chain.metrics.aborted(self._labels)
+            self._task.cancel()
+
+    def _time_out(self) -> None:
+        assert self._task is not None
+        if self._task.outcome.done or self._answered:
+            return
+        self._task.cancel()
+        self._refuse(request_timeout())
+        if self._labels is not None:
+            self._chain.metrics.terminated(self._labels, 504)
+
+    async def _serve(self) -> None:
+        try:
+            await self._steps()
+        except StatusError as error:
+            self._refuse(error.status)
+        except StoreError as error:
+            self._refuse(store_status(error))
+        except Exception as error:
+            self._fail(error)
+        finally:
+            if self._deadline is not None:
+                self._deadline.cancel()
+            if self._admission is not None:
+                self._admission.cancel()  # leaves the queue, or gives the seats back
+
+    def _fail(self, error: Exception) -> None:
+        """A fault of ours: the client hears of it as of a panic upstream, and one line goes to the log."""
+        trace = "".join(traceback.format_exception(error)).replace("\n", "\\n")
+        print(f"error: {self._exchange.method} {self._exchange.path}: {trace}", file=sys.stderr, flush=True)
+        if self._answered:
+            self._exchange.abort()
+        else:
+            self._refuse(internal_error(f"{type(error).__name__}: {error}"))
+
+    # ---- the chain -------------------------------------------------------------------------------------------------
+    async def _steps(self) -> None:
+        chain, exchange = self._chain, self._exchange
+        try:
+            info = self._info = parse_path(exchange.path, exchange.method)
+        except PathError as error:
+            raise StatusError(unclassified(f"failed to get request info: {error}")) from None
+        self._labels = labels_of(info)
+        watch = info.verb == "watch"
+        deadline_s = None if watch else self._deadline_s(info)
+        user = chain.authenticator.authenticate(exchange.headers)
+        if user is None:
+            raise StatusError(unauthorized())
+        user = chain.impersonation.impersonate(user, info, exchange.headers)
+        if deadline_s is not None:
+            self._deadline = chain.clock.call_at(self._started_at + deadline_s, self._time_out)
+        if not await self._admitted(user, info, deadline_s):
+            return
+        costs = chain.host.costs
+        await chain.host.work(costs.filters_us)
+        decision = chain.authorizer.authorize(user, info)
+        if not decision.allowed:
+            await chain.host.work(costs.forbidden_us - costs.filters_us)
+            raise StatusError(forbidden_status(user, info, decision.reason))
+        self._counted = True
+        if not info.is_resource:
+            await self._page(info)
+        elif not chain.router.serves_group(info):
+            self._respond(404, TEXT, NOT_FOUND_TEXT, {})
+        elif watch:
+            await self._watch(user, info)
+        else:
+            await self._unary(user, info)
+
+    def _deadline_s(self, info: RequestInfo) -> float:
+        """The server's limit, or less where the client asks for it (as/endpoints/filters/request_deadline.go)."""
+        limit_s = self._chain.request_timeout_s
+        text = info.query.get("timeout", "")
+        if not text:
+            return limit_s
+        wanted_s = parse_duration(text)
+        if wanted_s is None:
+            why = f'time: invalid duration "{text}"'
+            raise StatusError(bad_request(f'invalid timeout specified in the request URL - "{text}": {why}'))
+        return min(wanted_s, limit_s) if wanted_s > 0 else limit_s
+
+    async def _admitted(self, user: UserInfo, info: RequestInfo, deadline_s: float | None) -> bool:
+        """Wait for seats; False where the request was turned away and has been answered."""
+        chain = self._chain
+        admission = self._admission = chain.flow.admit(user, info, wait_limit_s=wait_limit(deadline_s))
+        outcome = await admission
+        self._flow_headers = chain.flow_headers(outcome)
+        if isinstance(outcome, Ticket):
+            self._waited_s = outcome.waited_s
+            return True
+        self._reject(outcome)
+        return False
+
+    def _reject(self, rejection: Rejection) -> None:
+        assert self._labels is not None
+        self._chain.host.charge(self._chain.host.costs.rejected_us)
+        self._chain.metrics.rejected(self._labels)
+        headers = {"retry-after": str(rejection.retry_after_s), "x-content-type-options": "nosniff"}
+        self._respond(429, TEXT, APF_REJECTED, headers, count=False)
+
+    # ---- handlers --------------------------------------------------------------------------------------------------
+    async def _page(self, info: RequestInfo) -> None:
+        costs = self._chain.host.costs
+        await self._chain.host.work(costs.discovery_us - costs.filters_us)
+        page = self._chain.pages(info, self._exchange)
+        status, content_type, body = page or (404, TEXT, NOT_FOUND_TEXT)
+        self._respond(status, content_type, body, {} if status < 400 else {"x-content-type-options": "nosniff"})
+
+    def _call(self, user: UserInfo, info: RequestInfo, endpoint: Endpoint) -> Call:
+        representation = negotiate(self._exchange.headers.get("accept", ""))
+        return Call(
+            self._exchange,
+            info,
+            user,
+            endpoint.resource,
+            endpoint.registry,
+            self._chain.clock.wall,
+            representation,
+        )
+
+    async def _unary(self, user: UserInfo, info: RequestInfo) -> None:
+        chain = self._chain
+        endpoint = chain.router.find(info)
+        call = self._call(user, info, endpoint)
+        if info.verb in _READS:
+            outcome = await read(call, endpoint.reader)
+            answer = outcome.answer
+            cost, _ = operation_cost(
+                chain.host.costs,
+                info.verb,
+                info.resource,
+                info.subresource,
+                answer.objects,
+                consistent=outcome.consistent,
+                from_etcd=outcome.from_store,
+            )
+            await chain.host.work(cost - chain.host.costs.filters_us)
+        else:
+            cost, _ = operation_cost(chain.host.costs, info.verb, info.resource, info.subresource)
+            await chain.host.work(cost - chain.host.costs.filters_us)
+            answer = await chain.router.write(call)
+        self._answer(answer)
+
+    async def _watch(self, user: UserInfo, info: RequestInfo) -> None:
+        chain = self._chain
+        endpoint = chain.router.find(info)
+        call = self._call(user, info, endpoint)
+        options = watch_options(call)
+        cost, _ = operation_cost(chain.host.costs, "watch", info.resource)
+        await chain.host.work(cost - chain.host.costs.filters_us)
+        labels = self._labels
+        assert labels is not None
+        required = options.fields.required if options.fields is not None else _requires_nothing
+        forget = chain.flow.watches.register(info, required)
+        chain.metrics.watch_opened(labels)
+        chain.open_watches += 1
+        self._answered = True  # from here on what goes wrong is said in the stream
+        headers = self._headers(JSON, {})
+        try:
+            await serve_watch(call, endpoint.source, options, headers, self._initialized)
+        except StatusError:
+            self._answered = False
+            raise
+        finally:
+            forget()
+            chain.open_watches -= 1
+            self._counted = False
+            duration_s = chain.clock.now() - self._started_at
+            chain.metrics.watch_ended(labels, duration_s, self._waited_s)
+
+    def _initialized(self) -> None:
+        """The initial events are queued: the seats are free again, and the watch goes on without any."""
+        info, labels = self._info, self._labels
+        assert info is not None and labels is not None
+        if self._admission is not None:
+            self._admission.cancel()
+        if info.query.get("sendInitialEvents") == "true":
+            duration_s = self._chain.clock.now() - self._started_at
+            self._chain.metrics.initial_events_sent(info, labels, duration_s)
+
+    # ---- answers ---------------------------------------------------------------------------------------------------
+    def _headers(self, content_type: str, more: dict[str, str]) -> dict[str, str]:
+        return {
+            "audit-id": new_uid(self._chain.rng),
+            "cache-control": "no-cache, private",
+            "content-type": content_type,
+            **self._flow_headers,
+            **more,
+        }
+
+    def _answer(self, answer: Answer) -> None:
+        self._respond(answer.status, answer.content_type, answer.body, dict(answer.headers))
+
+    def _refuse(self, status: Status) -> None:
+        headers = {}
+        if status.retry_after_header is not None:
+            headers["retry-after"] = status.retry_after_header
+        if status.code == 403:
+            headers["x-content-type-options"] = "nosniff"
+        self._respond(status.http_status, JSON, status.body(), headers)
+
+    def _respond(
+        self, status: int, content_type: str, body: bytes, more: dict[str, str], count: bool = True
+    ) -> None:
+        self._answered = True
+        if count and self._counted and self._labels is not None:
+            duration_s = self._chain.clock.now() - self._started_at
+            self._chain.metrics.answered(self._labels, status, duration_s, self._waited_s, len(body))
+        if self._exchange.method == "HEAD":
+            body = b""
+        self._exchange.respond(status, self._headers(content_type, more), body)
+
+
+def _requires_nothing(field: str) -> None:
+    return None
+
+
+def parse_duration(text: str) -> float | None:
+    """Seconds of a Go duration (``10s``, ``7m12s``), None where it is none."""
+    if text == "0":
+        return 0.0
+    if not text or _DURATION.sub("", text):
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
+
+
+def store_status(error: StoreError) -> Status:
+    """What a client hears when etcd does not answer (as/storage/etcd3/errors.go; unclassified, hence code 500)."""
+    if isinstance(error, StoreTimeout | StoreUnavailable):
+        return unclassified(str(error))
+    return internal_error(str(error))

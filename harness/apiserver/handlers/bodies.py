@@ -1,0 +1,110 @@
+"""Reading a request's body, with the faults that encoding/json and the decoders of apimachinery report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import yaml
+
+from harness.apiserver.apierrors import bad_request
+from harness.apiserver.handlers import protobuf
+from harness.apiserver.handlers.negotiate import PROTOBUF, YAML
+from harness.apiserver.resources import RESOURCES, Resource
+from harness.wire.gojson import syntax_error
+from harness.wire.status import StatusError
+
+Object = dict[str, Any]
+_decode = msgspec.json.Decoder().decode
+_KINDS = {(resource.api_version, resource.kind) for resource in RESOURCES}
+_SHOWN_BYTES = 1000
+_YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def decode_json(body: bytes) -> Any:
+    """Any JSON value. Raises ValueError with Go's text."""
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise ValueError(syntax_error(body) or "invalid character encoding") from None
+
+
+def decode_object(body: bytes, media_type: str, resource: Resource, kind: str = "", version: str = "") -> Object:
+    """A body that must be one object of `resource` (or of `kind` in `version`, for subresources that take another).
+
+    kind and apiVersion are optional, as upstream defaults them. Raises StatusError 400.
+    """
+    kind, version = kind or resource.kind, version or resource.api_version
+    if media_type == YAML:
+        value = _from_yaml(body, kind)
+    elif media_type == PROTOBUF:
+        value = _from_protobuf(body, kind)
+    else:
+        try:
+            value = decode_json(body)
+        except ValueError as error:
+            raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {error}", body) from None
+    if not isinstance(value, dict):
+        go = "array" if isinstance(value, list) else type(value).__name__.replace("str", "string")
+        text = f"json: cannot unmarshal {go} into Go value of type struct"
+        raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {text}", body)
+    given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or version
+    if (given_kind, given_version) != (kind, version):
+        raise _wrong_kind(given_kind, given_version, kind)
+    metadata = value.get("metadata")
+    if metadata is None:
+        value["metadata"] = {}
+    elif not isinstance(metadata, dict):
+        raise _cannot(kind, f"json: cannot unmarshal string into Go struct field {kind}.metadata of type v1.ObjectMeta")
+    return value
+
+
+def decode_options(body: bytes, media_type: str) -> Object | None:
+    """DeleteOptions, None where there is no body."""
+    if not body.strip():
+        return None
+    if media_type == PROTOBUF:
+        return _from_protobuf(body, "DeleteOptions")
+    value = yaml.load(body, _YAML) if media_type == YAML else _options_json(body)  # noqa: S506  # a safe loader
+    return value if isinstance(value, dict) else None
+
+
+def _options_json(body: bytes) -> Any:
+    try:
+        return decode_json(body)
+    except ValueError as error:
+        raise _unrecognized("DeleteOptions", f"couldn't get version/kind; json parse error: {error}", body) from None
+
+
+def _from_protobuf(body: bytes, kind: str) -> Object:
+    try:
+        return protobuf.decode(body)
+    except (protobuf.ProtobufError, UnicodeDecodeError) as error:
+        raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {error}") from None
+
+
+def _from_yaml(body: bytes, kind: str) -> Any:
+    try:
+        return msgspec.json.decode(msgspec.json.encode(yaml.load(body, _YAML)))  # noqa: S506  # a safe loader
+    except yaml.YAMLError as error:
+        text = str(error).replace("\n", " ")
+        raise _unrecognized(kind, f"couldn't get version/kind; error converting YAML to JSON: yaml: {text}", body) from None
+
+
+def _unrecognized(kind: str, why: str, body: bytes) -> StatusError:
+    shown = body[:_SHOWN_BYTES].decode("utf-8", "replace") if body else "<empty>"
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({shown})")
+
+
+def _cannot(kind: str, why: str) -> StatusError:
+    return bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {why}')
+
+
+def _wrong_kind(kind: object, api_version: object, wanted: str) -> StatusError:
+    group, _, version = str(api_version).rpartition("/")
+    text = f'{kind} in version "{version}" cannot be handled as a {wanted}: '
+    if (api_version, kind) in _KINDS or group in ("", "apps", "batch"):
+        return bad_request(text + f"converting ({version}.{kind}) to (core.{wanted}): unknown conversion")
+    return bad_request(
+        f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+    )

@@ -1,0 +1,74 @@
+"""Content negotiation: what a request's Accept and Content-Type ask for (as/endpoints/handlers/negotiation)."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+
+import msgspec
+
+from harness.wire.status import StatusError, not_acceptable, unsupported_media_type
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+AVAILABLE = (JSON, YAML, PROTOBUF, "application/json;stream=watch", PROTOBUF + ";stream=watch")
+BODIES = (JSON, YAML, PROTOBUF)
+
+
+class View(Enum):
+    """The shape in which an object or a list is returned."""
+
+    OBJECT = ""
+    TABLE = "Table"
+    PARTIAL = "PartialObjectMetadata"
+    PARTIAL_LIST = "PartialObjectMetadataList"
+
+
+class Representation(msgspec.Struct, frozen=True):
+    """The outcome: media type and view; `version` is that of meta.k8s.io which the client asked for."""
+
+    media_type: str = JSON
+    view: View = View.OBJECT
+    version: str = "v1"
+    pretty: bool = False
+
+
+_PLAIN = Representation()
+_VIEWS = {view.value: view for view in View if view.value}
+
+
+def negotiate(accept: str) -> Representation:
+    """The first acceptable clause. Raises StatusError 406 where there is none. Protobuf is not served: clients that
+    prefer it also accept JSON."""
+    if not accept or accept in (JSON, "*/*"):
+        return _PLAIN
+    return _parse(accept)
+
+
+@lru_cache(maxsize=256)
+def _parse(accept: str) -> Representation:
+    for clause in accept.split(","):
+        media_type, *parameters = (part.strip() for part in clause.split(";"))
+        values = dict(part.partition("=")[::2] for part in parameters)
+        if media_type in ("*/*", "application/*"):
+            media_type = JSON
+        if media_type not in (JSON, YAML):
+            continue
+        wanted = values.get("as")
+        if not wanted:
+            return Representation(media_type)
+        if wanted in _VIEWS and values.get("g") == "meta.k8s.io" and values.get("v") in ("v1", "v1beta1"):
+            return Representation(media_type, _VIEWS[wanted], values["v"])
+    raise StatusError(not_acceptable(AVAILABLE))
+
+
+def body_type(content_type: str) -> str:
+    """The media type of a request's body; JSON where none is stated. Raises StatusError 415."""
+    media_type = content_type.partition(";")[0].strip()
+    if not media_type or media_type == JSON:
+        return JSON
+    if media_type in (YAML, PROTOBUF):
+        return media_type
+    raise StatusError(unsupported_media_type(BODIES))
+

@@ -1,0 +1,28 @@
+"""How one member is set up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.apiserver.nodeauthorizer import NodeAuthorizerOptions
+
+
+@dataclass(frozen=True, slots=True)
+class MemberOptions:
+    """`cores`: modelled cores of the member's host, None for no model. `costs` overrides fields of `Costs`.
+    `admin_token` is the bearer token of a member of system:masters, `token_key` signs service-account tokens and is
+    the same in all members of a pool. `server_address` is what discovery says, as host:port."""
+
+    name: str = "member-0"
+    admin_token: str = ""
+    token_key: bytes = b"swarmlet-token-key"
+    cores: float | None = None
+    costs: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    server_address: str = "127.0.0.1:6443"
+    server_concurrency: int = 600  # --max-requests-inflight 400 and --max-mutating-requests-inflight 200
+    request_timeout_s: float = 60.0  # --request-timeout
+    service_cidr: str = "10.0.0.0/16"  # as kube-up has it: room for the services of 5,000 nodes
+    service_cluster_ip: str = "10.0.0.1"  # of the service default/kubernetes
+    node_authorizer: NodeAuthorizerOptions = field(default_factory=NodeAuthorizerOptions)

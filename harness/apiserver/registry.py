@@ -1,0 +1,349 @@
+"""Writing one resource: what rest.Store does between a handler and the store (as/registry/generic/registry/store.go).
+
+Every write is decided on the object as the watch cache has it and made on the condition that the store still has that
+version; where it has not, the decision is made again on what the store answered (GuaranteedUpdate,
+as/storage/etcd3/store.go:510). Objects are stored without resourceVersion; what comes back from here has it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from harness.apiserver.admission import Admission, Attributes, Operation
+from harness.apiserver.authentication import UserInfo
+from harness.apiserver.apierrors import (
+    already_exists,
+    bad_request,
+    conflict,
+    invalid,
+    not_found,
+    unclassified,
+)
+from harness.apiserver.cachedobject import CachedObject, splice
+from harness.apiserver.clock import Clock, Promise
+from harness.apiserver.deletion import Deletion, Verdict, due_during_update
+from harness.apiserver.resources import Resource
+from harness.apiserver.store import ABSENT, GetResult, KeyValue, Txn, TxnResult
+from harness.apiserver.strategies import Context, Strategy
+from harness.wire.gotext import quote
+from harness.wire.rfc3339 import seconds
+from harness.wire.status import Cause, StatusError
+
+Object = dict[str, Any]
+Mutation = Callable[[Object, int], Object]
+"""(object as stored, its revision) -> the object as it should be, a new one (the argument itself for a binding)."""
+
+MAX_RETRIES_WHEN_CREATING = 8  # as/registry/generic/registry/store.go: with a generated name
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+_METADATA = b'"metadata":{'
+_VERSION = b'"resourceVersion":"'
+
+
+class WritableStore(Protocol):
+    """What writing needs of `storage.Storage`."""
+
+    def txn(self, txn: Txn) -> Promise[TxnResult]: ...
+
+    def get(self, key: str) -> Promise[GetResult]: ...
+
+
+class Cache(Protocol):
+    """What writing needs of a watch cache."""
+
+    def get(self, key: str) -> CachedObject | None: ...
+
+
+class Caller(msgspec.Struct, frozen=True, gc=False):
+    """Who writes what: `namespace` "" for cluster scope, `name` "" for what a body names."""
+
+    user: UserInfo
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    dry_run: bool = False
+
+
+class Written(msgspec.Struct, frozen=True, gc=False):
+    """The outcome of a write: the object's bytes, and whether it was created, deleted, or left as it was."""
+
+    body: bytes
+    created: bool = False
+    deleted: bool = False
+
+
+class _State(msgspec.Struct, gc=False):
+    """An object as last read. `fresh`: from the store, not from the cache."""
+
+    value: bytes
+    revision: int
+    fresh: bool
+
+    def decode(self) -> Object:
+        decoded: Object = _decode(self.value)
+        return decoded
+
+
+class Registry:
+    """One resource. `allocate` completes a new object with what must be unique (a service's cluster IP)."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        strategy: Strategy,
+        store: WritableStore,
+        cache: Cache | None,
+        admission: Admission,
+        clock: Clock,
+        rng: random.Random,
+        allocate: Callable[[Object], None] | None = None,
+    ) -> None:
+        self.resource = resource
+        self.strategy = strategy
+        self._store = store
+        self._cache = cache
+        self._admission = admission
+        self._clock = clock
+        self._rng = rng
+        self._allocate = allocate
+        self._context = Context("", rng)
+        self._context_at = -1
+
+    def context(self) -> Context:
+        """Chance and the current second."""
+        at = int(self._clock.wall())
+        if at != self._context_at:
+            self._context_at = at
+            self._context = Context(seconds(at), self._rng)
+        return self._context
+
+    # ---- create ----------------------------------------------------------------------------------------------------
+    async def create(self, caller: Caller, new: Object) -> Written:
+        """Write a new object, which is completed in place. Raises StatusError."""
+        meta = new["metadata"]
+        self._check_namespace(meta, caller.namespace)
+        self.strategy.default(new)
+        attributes = self._attributes(Operation.CREATE, caller, meta.get("name", ""), new, None)
+        await self._admission.create(attributes)
+        generated = not meta.get("name") and bool(meta.get("generateName"))
+        attempts = MAX_RETRIES_WHEN_CREATING if generated else 1
+        while True:
+            if generated:
+                self.strategy.generate_name(meta, self._rng)
+            self.strategy.fill_create(new, caller.namespace, self.context())
+            self._check(new, self.strategy.metadata_errors(meta) + self.strategy.validate(new))
+            if meta.get("resourceVersion"):
+                raise unclassified("resourceVersion should not be set on objects to be created")
+            if self._allocate is not None:
+                self._allocate(new)
+            attempts -= 1
+            written = await self._insert(caller, new)
+            if written is not None:
+                return written
+            if attempts <= 0:
+                raise already_exists(self.resource, meta["name"])
+
+    async def _insert(self, caller: Caller, new: Object) -> Written | None:
+        """None where the key exists."""
+        value = _encode(self.strategy.ordered(new))
+        key = self.resource.key(caller.namespace, new["metadata"]["name"])
+        if caller.dry_run:
+            return None if (await self._store.get(key)).kv is not None else Written(value, created=True)
+        result = await self._store.txn(Txn(key, value, ABSENT))
+        return Written(splice(value, result.revision), created=True) if result.succeeded else None
+
+    # ---- update ----------------------------------------------------------------------------------------------------
+    async def replace(self, caller: Caller, new: Object) -> Written:
+        """PUT. Raises StatusError."""
+        meta = new["metadata"]
+        name = meta.get("name")
+        if not name:
+            why = "was undeterminable: name must be provided"
+            raise bad_request(f"the name of the object ({caller.name} based on URL) {why}")
+        if name != caller.name:
+            why = f"does not match the name on the URL ({caller.name})"
+            raise bad_request(f"the name of the object ({name}) {why}")
+        self._check_namespace(meta, caller.namespace)
+        version, uid = meta.pop("resourceVersion", None), meta.get("uid")
+
+        def put(old: Object, revision: int) -> Object:
+            self._check_uid(caller, uid, old)
+            self._check_version(version, revision, name)
+            # Each attempt completes a copy: what it fills in must not stay when the next one starts.
+            return {**new, "metadata": dict(meta)}
+
+        try:
+            return await self.update(caller, put)
+        except StatusError as error:
+            if error.status.code != 404 or not self.strategy.create_on_update or caller.subresource:
+                raise
+        return await self.create(caller, new)
+
+    def _check_version(self, version: Any, revision: int, name: str) -> None:
+        """Raises StatusError where a body demands another version than there is, or should demand one and does not."""
+        if version in (None, "", "0"):
+            if not self.strategy.unconditional_update:
+                raise self._bad_version("0x0: must be specified for an update", name)
+        elif not isinstance(version, str) or not version.isdecimal():
+            shown = quote(str(version))
+            raise self._bad_version(f"{shown}: strconv.ParseUint: parsing {shown}: invalid syntax", name)
+        elif int(version) != revision:
+            raise conflict(self.resource.group, self.resource.resource, name)
+
+    def _bad_version(self, why: str, name: str) -> StatusError:
+        cause = Cause("FieldValueInvalid", f"Invalid value: {why}", "metadata.resourceVersion")
+        return invalid(self.resource.group, self.resource.kind, name, [cause])
+
+    def _check_uid(self, caller: Caller, uid: str | None, old: Object) -> None:
+        """A uid in the body is a precondition (as/storage/interfaces.go Preconditions.Check)."""
+        there = old["metadata"].get("uid")
+        if not uid or uid == there:
+            return
+        key = self.resource.key(caller.namespace, caller.name)
+        text = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {there}"
+        )
+        raise conflict(self.resource.group, self.resource.resource, caller.name, text)
+
+    async def update(self, caller: Caller, mutate: Mutation, prepare: str | None = None) -> Written:
+        """Change an object by `mutate`, again on each newer version until it is written. Raises StatusError.
+
+        `prepare` "finalize" and "binding" replace the strategy's own preparation, None stands for the subresource.
+        """
+        key = self.resource.key(caller.namespace, caller.name)
+        state = await self._read(key, caller.name)
+        kind = caller.subresource if prepare is None else prepare
+        while True:
+            try:
+                new = self._changed(caller, mutate, state, kind)
+            except StatusError:
+                if state.fresh:
+                    raise
+                state = await self._reread(key, caller.name)  # a stale copy must not refuse
+                continue
+            value = _encode(self.strategy.ordered(new))
+            if value == state.value:
+                if state.fresh:
+                    return Written(splice(value, state.revision))
+                state = await self._reread(key, caller.name)  # only the store knows that nothing has changed
+                continue
+            if caller.dry_run:
+                return Written(splice(value, state.revision))
+            if due_during_update(self.resource, new):
+                result = await self._store.txn(Txn(key, None, state.revision))
+            else:
+                result = await self._store.txn(Txn(key, value, state.revision))
+            if result.succeeded:
+                return Written(splice(value, result.revision))
+            state = self._state(result.current, caller.name)
+
+    def _changed(self, caller: Caller, mutate: Mutation, state: _State, kind: str) -> Object:
+        """The new object, completed, admitted and valid."""
+        strategy = self.strategy
+        old = state.decode()
+        new = mutate(old, state.revision)
+        if kind == "binding":
+            return new
+        if kind == "status":
+            strategy.default_status(new)
+        else:
+            strategy.default(new)
+        if kind == "finalize":
+            spec = new.get("spec")
+            strategy.fill_update(new, old, self.context())
+            new["spec"] = spec or {}
+        else:
+            strategy.fill_update(new, old, self.context(), kind)
+        self._admission.update(self._attributes(Operation.UPDATE, caller, caller.name, new, old))
+        errors = strategy.metadata_update_errors(new["metadata"], old["metadata"])
+        if not kind:
+            errors += strategy.validate(new) + strategy.validate_update(new, old)
+        self._check(new, errors)
+        return new
+
+    # ---- delete ----------------------------------------------------------------------------------------------------
+    async def delete(self, caller: Caller, deletion: Deletion) -> Written:
+        """DELETE of one object; `deleted` says whether it is gone. Raises StatusError."""
+        key = self.resource.key(caller.namespace, caller.name)
+        state = await self._read(key, caller.name)
+        while True:
+            old = state.decode()
+            try:
+                deletion.check(self.resource, old, state.revision)
+                self._admission.delete(self._attributes(Operation.DELETE, caller, caller.name, None, old))
+                verdict, new = deletion.decide(self.resource, self.strategy, old, self._clock.wall())
+            except StatusError:
+                if state.fresh:
+                    raise
+                state = await self._reread(key, caller.name)
+                continue
+            if verdict is Verdict.PENDING:
+                if state.fresh:
+                    return Written(splice(state.value, state.revision))
+                state = await self._reread(key, caller.name)
+                continue
+            value = state.value if new is None else _encode(self.strategy.ordered(new))
+            if caller.dry_run:
+                return Written(splice(value, state.revision), deleted=verdict is not Verdict.MARK)
+            if verdict is not Verdict.REMOVE:  # announce the end of the grace period first, as upstream does
+                result = await self._store.txn(Txn(key, value, state.revision))
+                if not result.succeeded:
+                    state = self._state(result.current, caller.name)
+                    continue
+                if verdict is Verdict.MARK:
+                    return Written(splice(value, result.revision))
+                state = _State(value, result.revision, True)
+                removed = await self._store.txn(Txn(key, None))
+                return Written(splice(value, removed.revision), deleted=True)
+            result = await self._store.txn(Txn(key, None, state.revision))
+            if result.succeeded:
+                return Written(splice(value, result.revision), deleted=True)
+            state = self._state(result.current, caller.name)
+
+    # ---- helpers ---------------------------------------------------------------------------------------------------
+    async def _read(self, key: str, name: str) -> _State:
+        """As the cache has it, else as the store has it. Raises StatusError 404."""
+        cached = self._cache.get(key) if self._cache is not None else None
+        if cached is not None:
+            return _State(unspliced(cached.body), cached.revision, False)
+        return await self._reread(key, name)
+
+    async def _reread(self, key: str, name: str) -> _State:
+        return self._state((await self._store.get(key)).kv, name)
+
+    def _state(self, found: KeyValue | None, name: str) -> _State:
+        if found is None:
+            raise not_found(self.resource, name)
+        return _State(found.value, found.mod_revision, True)
+
+    def _attributes(
+        self, operation: Operation, caller: Caller, name: str, new: Object | None, old: Object | None
+    ) -> Attributes:
+        return Attributes(
+            operation, self.resource, caller.subresource, caller.namespace, name, caller.user, new, old
+        )
+
+    def _check(self, new: Object, errors: list[Cause]) -> None:
+        if errors:
+            raise invalid(self.resource.group, self.resource.kind, new["metadata"].get("name", ""), errors)
+
+    def _check_namespace(self, meta: Object, namespace: str) -> None:
+        given = meta.get("namespace")
+        if not given:
+            return
+        if given != (namespace if self.resource.namespaced else ""):
+            raise bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request"
+            )
+
+
+def unspliced(body: bytes) -> bytes:
+    """An object's bytes without the resourceVersion that `splice` put in: as the store has them."""
+    at = body.index(_METADATA) + len(_METADATA)
+    end = body.index(b'"', at + len(_VERSION)) + 1
+    return body[:at] + body[end + 1 :] if body[end] == 0x2C else body[:at] + body[end:]  # a comma follows

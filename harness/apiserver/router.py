@@ -1,0 +1,107 @@
+"""Which handler answers a request on a resource."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from harness.apiserver.admission import Admission
+from harness.apiserver.cacher import Cacher
+from harness.apiserver.handlers import subresources, writing
+from harness.apiserver.handlers.call import Answer, Call
+from harness.apiserver.handlers.options import list_options
+from harness.apiserver.handlers.reading import Read, Reader
+from harness.apiserver.handlers.shaping import list_answer
+from harness.apiserver.registry import Registry
+from harness.apiserver.resources import Resource
+from harness.apiserver.uncached import Uncached
+from harness.wire.paths import RequestInfo
+from harness.wire.status import StatusError, method_not_allowed, no_such_resource
+
+Write = Callable[[Call], Awaitable[Answer]]
+_NAMED = frozenset({"get", "update", "patch", "delete"})
+_COLLECTION = frozenset({"list", "watch", "create", "deletecollection"})
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """One served resource and its parts; `source` serves its watches."""
+
+    resource: Resource
+    registry: Registry
+    reader: Reader
+    source: Cacher | Uncached
+
+
+class Router:
+    """Finds the endpoint of a request, and the handler of its verb and subresource."""
+
+    def __init__(
+        self, endpoints: Sequence[Endpoint], admission: Admission, tokens: subresources.Tokens
+    ) -> None:
+        self.endpoints = {
+            (item.resource.group, item.resource.version, item.resource.resource): item for item in endpoints
+        }
+        self._groups = {(group, version) for group, version, _ in self.endpoints}
+        self._writes: dict[tuple[str, str], Write] = {
+            ("create", ""): writing.create,
+            ("update", ""): writing.update,
+            ("update", "status"): writing.update,
+            ("patch", ""): writing.patch,
+            ("patch", "status"): writing.patch,
+            ("delete", ""): writing.delete,
+            ("create", "binding"): lambda call: subresources.binding(call, admission),
+            ("create", "eviction"): lambda call: subresources.eviction(call, admission),
+            ("update", "finalize"): subresources.finalize,
+            ("create", "token"): tokens.create,
+        }
+
+    def serves_group(self, info: RequestInfo) -> bool:
+        """Whether there is such a group and version: paths of others are no paths at all."""
+        return (info.group, info.version) in self._groups
+
+    def find(self, info: RequestInfo) -> Endpoint:
+        """Raises StatusError 404 or 405."""
+        endpoint = self.endpoints.get((info.group, info.version, info.resource))
+        if endpoint is None:
+            raise StatusError(no_such_resource())
+        resource, subresource = endpoint.resource, info.subresource
+        if len(info.parts) > 3 or (subresource and subresource not in resource.subresources):
+            raise StatusError(no_such_resource())
+        if subresource:
+            known = (info.verb, subresource) in self._writes or (info.verb == "get" and subresource == "status")
+        elif info.verb not in resource.verbs:
+            known = False
+        else:
+            named = len(info.parts) > 1
+            known = info.verb in (_NAMED if named else _COLLECTION) or info.verb == "watch"
+            # Namespaced objects are reached in their namespace; lists and watches also across all of them.
+            if resource.namespaced and not info.namespace and info.verb not in ("list", "watch"):
+                known = False
+        if not known:
+            raise StatusError(method_not_allowed())
+        return endpoint
+
+    async def write(self, call: Call) -> Answer:
+        """create, update, patch, delete and deletecollection. Raises StatusError."""
+        info = call.info
+        if info.verb == "deletecollection":
+            return await delete_collection(call, self.endpoints[info.group, info.version, info.resource].reader)
+        return await self._writes[info.verb, info.subresource](call)
+
+
+async def read(call: Call, reader: Reader) -> Read:
+    """get and list. Raises StatusError."""
+    return await (reader.get(call) if call.info.verb == "get" else reader.list(call))
+
+
+async def delete_collection(call: Call, reader: Reader) -> Answer:
+    """Lists what is selected, deletes each, answers with the list (as/registry/generic/registry/store.go:1247)."""
+    options = writing.read_delete_options(call)
+    namespace = call.info.namespace if call.resource.namespaced else ""
+    listing = await reader.selected(namespace, list_options(call.info.query, call.resource, watch=False))
+    keys = [(obj.namespace, obj.name) for obj in listing.items]
+    await writing.delete_each(call, keys, options)
+    return list_answer(call, (obj.body for obj in listing.items), {"resourceVersion": str(listing.revision)})
+
+

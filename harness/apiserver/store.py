@@ -1,0 +1,278 @@
+"""What etcd stores, without its network, disk or time: keys, versions, a revision for each write, history, compaction.
+
+Mirrors etcd's MVCC (server/storage/mvcc): the revision starts at 1, every successful write adds one, reads may ask for
+any revision that is not compacted, and the events since a revision can be read back. Values are opaque bytes; the
+apiserver stores JSON objects without metadata.resourceVersion. Pure: no clock, no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
+
+import msgspec
+from sortedcontainers import SortedList
+
+ABSENT = 0
+"""As `Txn.expected`: the key must not exist."""
+
+
+class StoreError(Exception):
+    """No answer from the store; str() is what etcd's client says, which upstream passes on in a 500."""
+
+
+class StoreUnavailable(StoreError):
+    """There is no store: its process has gone, or cannot be reached."""
+
+
+class StoreTimeout(StoreError):
+    """No quorum, or no leader in time (etcdserver: ErrTimeout and its kin)."""
+
+
+class Compacted(StoreError):
+    """The revision asked for is no longer kept."""
+
+    def __init__(self, requested: int, compacted: int) -> None:
+        super().__init__("etcdserver: mvcc: required revision has been compacted")
+        self.requested = requested
+        self.compacted = compacted
+
+
+class FutureRevision(StoreError):
+    """The revision asked for is yet to come."""
+
+    def __init__(self, requested: int, current: int) -> None:
+        super().__init__("etcdserver: mvcc: required revision is a future revision")
+        self.requested = requested
+        self.current = current
+
+
+class KeyValue(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One version of a key. `create_revision` is that of its first version since it was last absent."""
+
+    key: str
+    value: bytes
+    create_revision: int
+    mod_revision: int
+
+
+class StoreEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One write: `value` is None for a deletion; `previous` is the value before, None for a creation.
+
+    A subscriber gets `previous` only for the prefixes it asked it for.
+    """
+
+    revision: int
+    key: str
+    value: bytes | None
+    create_revision: int
+    previous: bytes | None = None
+
+    @property
+    def created(self) -> bool:
+        return self.create_revision == self.revision
+
+
+class Txn(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One write on a condition. `value` None deletes. `expected` is the mod revision that the key must have: None
+    means whatever it has, 0 (`ABSENT`) that it must not exist."""
+
+    key: str
+    value: bytes | None
+    expected: int | None = None
+
+
+class TxnResult(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """`revision` is the write's own, or the store's where the condition failed; `current` is then what stands."""
+
+    succeeded: bool
+    revision: int
+    current: KeyValue | None = None
+
+
+class GetResult(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """`kv` None: no such key at `revision`."""
+
+    kv: KeyValue | None
+    revision: int
+
+
+class RangeResult(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Keys in order at `revision`; `count` is how many there are from the start key on, beyond the limit too."""
+
+    kvs: list[KeyValue]
+    count: int
+    revision: int
+
+    @property
+    def more(self) -> bool:
+        return self.count > len(self.kvs)
+
+
+class HistoryResult(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Events in order of revision; `revision` is how far they reach."""
+
+    events: list[StoreEvent]
+    revision: int
+
+
+class _Tombstone(msgspec.Struct, frozen=True, gc=False):
+    mod_revision: int
+
+
+class StoreCore:
+    """The keys and their history."""
+
+    def __init__(self) -> None:
+        self.revision = 1
+        self.compacted = 0
+        self.size_bytes = 0  # of all live keys and values
+        self._versions: dict[str, list[KeyValue | _Tombstone]] = {}
+        self._live = SortedList()
+        self._dead = SortedList()  # deleted, with history
+        self._log: list[StoreEvent] = []
+        self._log_base = 2  # revision of _log[0]
+
+    def txn(self, txn: Txn) -> tuple[TxnResult, StoreEvent | None]:
+        """Write if the condition holds. The event is None where nothing was written; deleting an absent key fails."""
+        current = self._current(txn.key)
+        holds = txn.expected is None or txn.expected == (current.mod_revision if current else ABSENT)
+        if not holds or (txn.value is None and current is None):
+            return TxnResult(False, self.revision, current), None
+        self.revision += 1
+        event = (
+            self._put(txn.key, txn.value, current)
+            if txn.value is not None
+            else self._delete(txn.key, current)
+        )
+        self._log.append(event)
+        return TxnResult(True, self.revision), event
+
+    def get(self, key: str, revision: int = 0) -> GetResult:
+        """The key at `revision`; 0 is now. Raises Compacted or FutureRevision."""
+        at = self._check(revision)
+        return GetResult(self._at(key, at), at)
+
+    def range(self, prefix: str, start_key: str = "", limit: int = 0, revision: int = 0) -> RangeResult:
+        """Keys with `prefix` from `start_key` on, `limit` of them (0: all). Raises Compacted or FutureRevision."""
+        at = self._check(revision)
+        first, end = max(prefix, start_key), prefix_end(prefix)
+        found: Iterator[KeyValue] = self._iterate(first, end, at)
+        kvs = list(islice(found, limit)) if limit else list(found)
+        return RangeResult(kvs, self._count(first, end, at) if limit else len(kvs), at)
+
+    def count(self, prefix: str) -> int:
+        return self._count(prefix, prefix_end(prefix), self.revision)
+
+    def events(self, after: int, until: int | None = None) -> list[StoreEvent]:
+        """All events with a revision greater than `after`, up to and including `until`. Raises Compacted."""
+        if after < self.compacted:
+            raise Compacted(after, self.compacted)
+        end = None if until is None else max(0, until + 1 - self._log_base)
+        return self._log[max(0, after + 1 - self._log_base) : end]
+
+    def compact(self, revision: int) -> None:
+        """Forget what is needed only to read before `revision`; no effect if already compacted."""
+        if revision <= self.compacted:
+            return
+        if revision > self.revision:
+            raise FutureRevision(revision, self.revision)
+        cut = max(0, revision + 1 - self._log_base)
+        for key in {event.key for event in self._log[:cut]}:
+            self._forget(key, revision)
+        del self._log[:cut]
+        self._log_base += cut
+        self.compacted = revision
+
+    def validate(self) -> None:
+        """Assert what must hold between calls."""
+        assert self._log_base + len(self._log) == self.revision + 1, "history has a hole"
+        assert set(self._live).isdisjoint(self._dead), "a key is both alive and dead"
+        assert len(self._live) + len(self._dead) == len(self._versions), "a key is in no order"
+        for key, versions in self._versions.items():
+            revisions = [version.mod_revision for version in versions]
+            assert revisions == sorted(set(revisions)), f"versions of {key} out of order"
+            assert (key in self._live) == isinstance(versions[-1], KeyValue), f"{key} is in the wrong order"
+
+    # ---- writing
+    def _put(self, key: str, value: bytes, current: KeyValue | None) -> StoreEvent:
+        created = current.create_revision if current else self.revision
+        versions = self._versions.get(key)
+        if versions is None:
+            versions = self._versions[key] = []
+        elif current is None:
+            self._dead.remove(key)
+        if current is None:
+            self._live.add(key)
+            self.size_bytes += len(key) + len(value)
+        else:
+            self.size_bytes += len(value) - len(current.value)
+        versions.append(KeyValue(key, value, created, self.revision))
+        return StoreEvent(self.revision, key, value, created, current.value if current else None)
+
+    def _delete(self, key: str, current: KeyValue | None) -> StoreEvent:
+        assert current is not None
+        self._live.remove(key)
+        self._dead.add(key)
+        self.size_bytes -= len(key) + len(current.value)
+        self._versions[key].append(_Tombstone(self.revision))
+        return StoreEvent(self.revision, key, None, current.create_revision, current.value)
+
+    def _forget(self, key: str, revision: int) -> None:
+        versions = self._versions.get(key)
+        if versions is None:  # already forgotten whole
+            return
+        keep = 0
+        while keep + 1 < len(versions) and versions[keep + 1].mod_revision <= revision:
+            keep += 1
+        if isinstance(versions[keep], _Tombstone) and versions[keep].mod_revision <= revision:
+            keep += 1
+        del versions[:keep]
+        if not versions:
+            del self._versions[key]
+            self._dead.remove(key)
+
+    # ---- reading
+    def _check(self, revision: int) -> int:
+        if revision <= 0 or revision == self.revision:
+            return self.revision
+        if revision > self.revision:
+            raise FutureRevision(revision, self.revision)
+        if revision < self.compacted:
+            raise Compacted(revision, self.compacted)
+        return revision
+
+    def _current(self, key: str) -> KeyValue | None:
+        versions = self._versions.get(key)
+        last = versions[-1] if versions else None
+        return last if isinstance(last, KeyValue) else None
+
+    def _at(self, key: str, revision: int) -> KeyValue | None:
+        for version in reversed(self._versions.get(key, ())):
+            if version.mod_revision <= revision:
+                return version if isinstance(version, KeyValue) else None
+        return None
+
+    def _iterate(self, first: str, end: str, revision: int) -> Iterator[KeyValue]:
+        live: Iterator[str] = self._live.irange(first, end, (True, False))
+        if revision == self.revision:
+            for key in live:
+                yield self._versions[key][-1]  # type: ignore[misc]  # live: the last version is no tombstone
+            return
+        for key in merge(live, self._dead.irange(first, end, (True, False))):
+            if (found := self._at(key, revision)) is not None:
+                yield found
+
+    def _count(self, first: str, end: str, revision: int) -> int:
+        if first >= end:
+            return 0
+        count: int = self._live.bisect_left(end) - self._live.bisect_left(first)
+        for key in {event.key for event in self.events(revision) if first <= event.key < end}:
+            count += (self._at(key, revision) is not None) - (self._current(key) is not None)
+        return count
+
+
+def prefix_end(prefix: str) -> str:
+    """The first string that is greater than every string with this prefix."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1)

@@ -1,0 +1,174 @@
+"""The `swarmlet` command."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from harness.wire.errors import SwarmletError
+
+app = typer.Typer(
+    help="Compare Kubernetes control planes under the load of simulated kubelets.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+pool_app = typer.Typer(help="Emulated control planes on this machine.", no_args_is_help=True)
+app.add_typer(pool_app, name="pool")
+console = Console()
+
+RUNS = Path("reports/runs")
+
+
+@app.command()
+def demo(
+    kubelets: Annotated[int, typer.Option(help="nodes of the fleet")] = 100,
+    samples: Annotated[int, typer.Option(help="runs of each arm")] = 3,
+    members: Annotated[int, typer.Option(help="apiservers of the HA arm")] = 3,
+    name: Annotated[str, typer.Option(help="folder under reports/runs; default: the time")] = "",
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help="a fault in the HA arm, as locust's --fault takes it; may be repeated"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="of everything drawn at random")] = 1,
+) -> None:
+    """Compare one emulated master with an HA control plane, and write a report."""
+    from harness.experiment.plan import ArmPlan, ExperimentPlan
+    from harness.experiment.runner import run_experiment
+
+    plan = ExperimentPlan(
+        name=name or time.strftime("demo-%Y%m%d-%H%M%S"),
+        title=f"One master or {members}: {kubelets} kubelets",
+        arms=(ArmPlan("1 master", 1), ArmPlan(f"HA, {members} masters", members, tuple(fault or ()))),
+        samples=samples,
+        kubelets=kubelets,
+        seed=seed,
+    )
+    for path in run_experiment(plan, RUNS / plan.name, console):
+        console.print(f"wrote {path}", soft_wrap=True)
+
+
+@app.command()
+def run(
+    scenario: Annotated[str, typer.Argument(help="a ClusterLoader2 config, or the name of one of ours")],
+    nodes: Annotated[int, typer.Option(help="kubelets of the fleet")] = 100,
+    members: Annotated[int, typer.Option(help="apiservers of the emulated pool")] = 1,
+    cores: Annotated[str, typer.Option(help="modelled cores of each: a number, auto, or host")] = "auto",
+    kubeconfig: Annotated[str, typer.Option(help="drive this cluster instead of an emulated pool")] = "",
+    overrides: Annotated[
+        list[str] | None, typer.Option(help="ClusterLoader2 override file; may be repeated")
+    ] = None,
+    rate: Annotated[float, typer.Option(help="kubelets registering each second")] = 50.0,
+    timeout: Annotated[int, typer.Option(help="seconds after which the run is ended")] = 3600,
+    record: Annotated[str, typer.Option(help="folder of the run record; default reports/runs/<time>")] = "",
+    seed: Annotated[int, typer.Option(help="of everything drawn at random")] = 1,
+) -> None:
+    """Run one scenario with a fleet of kubelets, and print what it measured."""
+    from harness.experiment.locustrun import locust_command, run_locust
+    from harness.experiment.results import print_results
+    from harness.experiment.runner import progress_line
+    from harness.load.scenarios import find_scenario
+
+    path = find_scenario(scenario)
+    folder = Path(record) if record else RUNS / time.strftime("run-%Y%m%d-%H%M%S")
+    arguments = ["-u", str(nodes), "-r", f"{rate:g}", "-t", f"{timeout}s", "--scenario", path or "none"]
+    arguments += ["--members", str(members), "--cores", cores, "--seed", str(seed), "--record", str(folder)]
+    if kubeconfig:
+        arguments += ["--kubeconfig", kubeconfig]
+    for override in overrides or ():
+        arguments += ["--overrides", override]
+    began = time.monotonic()
+
+    def tell(event: dict[str, object]) -> None:
+        text = progress_line(event)
+        if text:
+            console.print(f"{time.monotonic() - began:6.1f} s  {text}", highlight=False, markup=False)
+
+    code = run_locust(locust_command("kubelets", arguments), folder, tell)
+    raise typer.Exit(print_results(folder, code, console))
+
+
+@app.command()
+def report(
+    records: Annotated[list[Path], typer.Argument(help="run records, or an experiment's folder")],
+    out: Annotated[Path, typer.Option(help="folder of the report")] = Path("."),
+    title: Annotated[str, typer.Option(help="heading of the report")] = "Comparison",
+) -> None:
+    """Compare run records that are already there."""
+    from harness.compare.run import Run
+    from harness.report.render import render
+
+    folders = [sample for given in records for sample in _records_in(given)]
+    for path in render([Run(folder) for folder in folders], out, title):
+        console.print(f"wrote {path}", soft_wrap=True)
+
+
+def _records_in(folder: Path) -> list[Path]:
+    samples = folder / "samples"
+    return sorted(path for path in samples.iterdir() if path.is_dir()) if samples.is_dir() else [folder]
+
+
+@pool_app.command("up")
+def pool_up(
+    members: Annotated[int, typer.Option(help="apiservers")] = 1,
+    nodes: Annotated[int, typer.Option(help="size of the fleet it is for; sets --cores auto")] = 100,
+    cores: Annotated[
+        str, typer.Option(help="modelled cores of each: a number, auto (8 x nodes / 5000), or host")
+    ] = "auto",
+    port: Annotated[int, typer.Option(help="of the first member, the others follow; 0: free ones")] = 0,
+    kubeconfig: Annotated[Path, typer.Option(help="where to write the kubeconfig")] = Path(
+        "swarmlet.kubeconfig"
+    ),
+    seed: Annotated[int, typer.Option(help="of everything drawn at random")] = 1,
+) -> None:
+    """Start emulated apiservers over one store, until Ctrl-C."""
+    from harness.pool.emulated import EmulatedPool, PoolOptions
+    from harness.pool.supervisor import supervise
+
+    options = PoolOptions(
+        members=members, nodes=nodes, cores=cores, seed=seed, port=port, kubeconfig=str(kubeconfig.absolute())
+    )
+
+    def ready(pool: EmulatedPool) -> None:
+        table = Table("member", "address", "pid", box=None)
+        for member in pool.members:
+            table.add_row(member.name, member.url, str(member.pid))
+        console.print(table)
+        console.print(f"ready; kubectl --kubeconfig {kubeconfig} get nodes", soft_wrap=True)
+
+    def happened(event: dict[str, object]) -> None:
+        console.print(f"[red]{event['process']} ended unasked with code {event['code']}[/]")
+
+    supervise(options, on_ready=ready, on_event=happened, ended=threading.Event())
+    kubeconfig.unlink(missing_ok=True)
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine lacks, and what it can hold."""
+    from harness.doctor import examine
+
+    findings = examine()
+    table = Table("", "what", "here", "needed for", box=None)
+    for finding in findings:
+        table.add_row(
+            "[green]ok[/]" if finding.ok else "[red]no[/]", finding.what, finding.here, finding.meaning
+        )
+    console.print(table)
+    raise typer.Exit(0 if all(finding.ok or not finding.required for finding in findings) else 1)
+
+
+def main() -> None:
+    """Entry point: an error of ours is one line and its own exit code."""
+    try:
+        app()
+    except SwarmletError as error:
+        print(f"swarmlet: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

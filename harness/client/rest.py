@@ -1,0 +1,188 @@
+"""What client-go does to every request below the code that asks for it: rate limiter and retries.
+
+`Rest` wraps a machine and stands between it and the shell. It mirrors cg/rest/request.go (request, Watch) and
+with_retry.go: unary requests take a token of their client's bucket before they go out, watches do not; an answer 429
+or 5xx with a numeric Retry-After is asked for again up to ten times, after that wait and another token (watches too);
+so is a GET whose connection broke, after one second. The wrapped machine sees only what comes out in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from harness.client.limiter import TokenBucket
+from harness.client.machine import (
+    Action,
+    Answered,
+    Arm,
+    Cancel,
+    Closed,
+    Disarm,
+    Event,
+    Failed,
+    Fired,
+    Key,
+    Machine,
+    Opened,
+    Received,
+    Sample,
+    Send,
+)
+from harness.wire.gotext import parse_int
+from harness.wire.request import Failure, Request
+
+MAX_RETRIES = 10  # cg/rest/request.go:NewRequest
+_BROKEN_RETRY_S = 1.0  # retryAfterResponse(), with_retry.go
+_TIMER = "rest"
+
+
+class _Phase(Enum):
+    FLYING = 1
+    THROTTLED = 2
+    WAITING = 3  # as Retry-After says
+
+
+class _Call:
+    """A request that has not ended yet; for a watch, that has not been answered yet."""
+
+    __slots__ = ("acts_at", "phase", "request", "retries")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.phase = _Phase.FLYING
+        self.retries = 0
+        self.acts_at = 0.0
+
+
+class Rest:
+    """A machine around `inner`. Keys whose first item is "rest" are its own timers'.
+
+    `limiters` holds the token bucket of each name that ``Request.client`` uses, None for a client without a limit.
+    """
+
+    __slots__ = ("_calls", "_inner", "_limiters", "_max_retries")
+
+    def __init__(
+        self,
+        inner: Machine,
+        limiters: Mapping[str, TokenBucket | None],
+        *,
+        max_retries: int = MAX_RETRIES,
+    ) -> None:
+        self._inner = inner
+        self._limiters = limiters
+        self._max_retries = max_retries
+        self._calls: dict[Key, _Call] = {}
+
+    def __repr__(self) -> str:
+        phases = [call.phase.name.lower() for call in self._calls.values()]
+        return f"Rest({self._inner!r}, calls={len(phases)}, throttled={phases.count('throttled')})"
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that have not ended: under way, throttled, or waiting to be retried."""
+        return len(self._calls)
+
+    def start(self, now: float) -> list[Action]:
+        return self._outward(self._inner.start(now), now)
+
+    def handle(self, event: Event, now: float) -> list[Action]:
+        if isinstance(event, Received):  # most events, by far
+            pass
+        elif isinstance(event, Fired):
+            if event.key[0] == _TIMER:
+                return self._fired(event.key[1], now)  # type: ignore[arg-type]  # a Key, made in _throttle
+        elif isinstance(event, (Opened, Closed)):
+            self._calls.pop(event.key, None)
+        elif isinstance(event, (Answered, Failed)):
+            call = self._calls.get(event.key)
+            if call is not None:
+                wait_s = _retry_wait_s(event, call.request)
+                if wait_s is not None and call.retries < self._max_retries:
+                    call.retries += 1
+                    call.phase = _Phase.WAITING
+                    return [Arm((_TIMER, event.key), now + wait_s)]
+                del self._calls[event.key]
+        return self._outward(self._inner.handle(event, now), now)
+
+    def stop(self, now: float) -> list[Action]:
+        """What the inner machine says, and the end of whatever it left waiting or under way."""
+        actions = self._outward(self._inner.stop(now), now)
+        for key in list(self._calls):
+            actions += self._cancel(key, now)
+        return actions
+
+    def _outward(self, actions: list[Action], now: float) -> list[Action]:
+        """Replace the inner machine's sends and cancels by what goes out now."""
+        if not actions:
+            return actions
+        if not any(isinstance(action, (Send, Cancel)) for action in actions):
+            return actions
+        out: list[Action] = []
+        for action in actions:
+            if isinstance(action, Send):
+                call = self._calls[action.key] = _Call(action.request)
+                if action.request.is_stream:
+                    out.append(action)
+                else:
+                    self._throttle(action.key, call, now, out)
+            elif isinstance(action, Cancel):
+                out += self._cancel(action.key, now)
+            else:
+                out.append(action)
+        return out
+
+    def _throttle(self, key: Key, call: _Call, now: float, out: list[Action]) -> None:
+        """Send, after taking a token and, where it is not there yet, waiting for it."""
+        bucket = self._limiters[call.request.client]
+        delay_s = 0.0 if bucket is None else bucket.reserve(now)
+        if delay_s <= 0.0:
+            call.phase = _Phase.FLYING
+            out.append(Send(key, call.request))
+            return
+        call.phase = _Phase.THROTTLED
+        call.acts_at = now + delay_s
+        labels = (("verb", call.request.verb), ("name", call.request.name))
+        out.append(Sample("client_throttled_ms", delay_s * 1000.0, labels))
+        out.append(Arm((_TIMER, key), call.acts_at))
+
+    def _fired(self, key: Key, now: float) -> list[Action]:
+        call = self._calls.get(key)
+        out: list[Action] = []
+        if call is None:  # cancelled while the timer was on its way
+            return out
+        if call.phase is _Phase.WAITING:
+            self._throttle(key, call, now, out)
+        elif call.phase is _Phase.THROTTLED:
+            call.phase = _Phase.FLYING
+            out.append(Send(key, call.request))
+        return out
+
+    def _cancel(self, key: Key, now: float) -> list[Action]:
+        call = self._calls.pop(key, None)
+        if call is None or call.phase is _Phase.FLYING:
+            return [Cancel(key)]
+        if call.phase is _Phase.THROTTLED:
+            bucket = self._limiters[call.request.client]
+            if bucket is not None:
+                bucket.cancel(call.acts_at, now)
+        return [Disarm((_TIMER, key))]
+
+
+def _retry_wait_s(event: Answered | Failed, request: Request) -> float | None:
+    """How long to wait before asking again; None where client-go would not (IsNextRetry, checkWait)."""
+    if isinstance(event, Answered):
+        response = event.response
+        if response.status != 429 and response.status < 500:
+            return None
+        seconds = parse_int(response.headers.get("retry-after", ""))
+        return None if seconds is None else float(max(seconds, 0))
+    failure = event.error.failure
+    if request.verb == "watch":  # request.go:Watch: EOF and timeouts
+        return _BROKEN_RETRY_S if failure in (Failure.RESET, Failure.TIMEOUT) else None
+    if (
+        request.method == "GET" and failure is Failure.RESET
+    ):  # request.go:request: reset, EOF, connection lost
+        return _BROKEN_RETRY_S
+    return None

@@ -1,0 +1,61 @@
+"""Nodes that are Ready: what a test waits for before it begins, where the fleet still registers."""
+
+from __future__ import annotations
+
+import msgspec
+
+from harness.client.requests import ResourceRef
+from harness.client.store import Change, Changed, Decode, ObjectMeta, decoder_for
+from harness.clusterloader.measurements.pods import Condition
+from harness.clusterloader.runtime import Progress, Runtime
+from harness.clusterloader.tasks import Signal
+
+
+class NodeStatus(msgspec.Struct, gc=False):
+    conditions: list[Condition] = []
+
+
+class NodeView(msgspec.Struct, gc=False):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+    @property
+    def ready(self) -> bool:
+        return any(item.type == "Ready" and item.status == "True" for item in self.status.conditions)
+
+
+decode_node: Decode = decoder_for(NodeView)
+
+
+class ReadyNodes:
+    """Counts Ready nodes as an informer shows them."""
+
+    def __init__(self) -> None:
+        self._ready = 0
+
+    async def wait(self, runtime: Runtime, ref: ResourceRef, wanted: int, timeout_s: float) -> str:
+        """Until `wanted` nodes are Ready; "" or why not in `timeout_s`."""
+        enough = Signal()
+        start = runtime.now
+        progress = Progress(runtime, "nodes ready", "nodes")
+
+        def look(changed: Changed) -> None:
+            self._apply(changed)
+            progress.report(min(self._ready, wanted), wanted)
+            if self._ready >= wanted:
+                enough.notify()
+
+        informer = runtime.watch(ref, decode_node, look)
+        while self._ready < wanted and runtime.now < start + timeout_s:
+            await runtime.tasks.either(enough.changed, start + timeout_s)
+        informer.stop()
+        runtime.note("nodes-ready", ready=self._ready, wanted=wanted, seconds=runtime.now - start)
+        if self._ready < wanted:
+            return f"only {self._ready} of {wanted} nodes were Ready after {timeout_s:g}s"
+        return ""
+
+    def _apply(self, changed: Changed) -> None:
+        if changed.old is not None and changed.old.ready:
+            self._ready -= 1
+        if changed.change is not Change.DELETED and changed.object is not None and changed.object.ready:
+            self._ready += 1

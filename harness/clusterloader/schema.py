@@ -1,0 +1,241 @@
+"""The shape of a ClusterLoader2 config, and reading one from parsed YAML.
+
+Fields and defaults follow clusterloader2/api/types.go and default.go. As Go's JSON decoder does, a key matches its
+field without regard to case, an unknown key is passed over, and null leaves the default.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from harness.clusterloader.durations import Seconds, parse_duration
+from harness.wire.errors import ConfigError
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class QPSLoad(msgspec.Struct, frozen=True):
+    qps: float = 0.0
+
+
+class RandomizedLoad(msgspec.Struct, frozen=True, rename="camel"):
+    average_qps: float = 0.0
+
+
+class SteppedLoad(msgspec.Struct, frozen=True, rename="camel"):
+    burst_size: int = 0
+    step_delay: Seconds = Seconds(0)
+
+
+class TimeLimitedLoad(msgspec.Struct, frozen=True, rename="camel"):
+    time_limit: Seconds = Seconds(0)
+
+
+class RandomizedTimeLimitedLoad(msgspec.Struct, frozen=True, rename="camel"):
+    time_limit: Seconds = Seconds(0)
+
+
+class ParallelismLimitedLoad(msgspec.Struct, frozen=True, rename="camel"):
+    parallelism_limit: int = 0
+
+
+class GlobalQPSLoad(msgspec.Struct, frozen=True):
+    qps: float = 0.0
+    burst: int = 0
+
+
+class PoissonLoad(msgspec.Struct, frozen=True, rename="camel"):
+    expected_actions_per_second: float = 0.0
+
+
+Load = (
+    QPSLoad
+    | RandomizedLoad
+    | SteppedLoad
+    | TimeLimitedLoad
+    | RandomizedTimeLimitedLoad
+    | ParallelismLimitedLoad
+    | GlobalQPSLoad
+    | PoissonLoad
+)
+
+
+class TuningSet(msgspec.Struct, frozen=True):
+    """A name and exactly one load (`load`); which one is checked by `config.validate`."""
+
+    name: str = ""
+    qps_load: QPSLoad | None = msgspec.field(default=None, name="qpsLoad")
+    randomized_load: RandomizedLoad | None = msgspec.field(default=None, name="randomizedLoad")
+    stepped_load: SteppedLoad | None = msgspec.field(default=None, name="steppedLoad")
+    time_limited_load: TimeLimitedLoad | None = msgspec.field(default=None, name="timeLimitedLoad")
+    randomized_time_limited_load: RandomizedTimeLimitedLoad | None = msgspec.field(
+        default=None, name="randomizedTimeLimitedLoad"
+    )
+    parallelism_limited_load: ParallelismLimitedLoad | None = msgspec.field(
+        default=None, name="parallelismLimitedLoad"
+    )
+    global_qps_load: GlobalQPSLoad | None = msgspec.field(default=None, name="globalQPSLoad")
+    poisson_load: PoissonLoad | None = msgspec.field(default=None, name="poissonLoad")
+
+    def loads(self) -> dict[str, Load]:
+        """The loads given, by their key in the config."""
+        given = {field.encode_name: getattr(self, field.name) for field in msgspec.structs.fields(self)}
+        return {key: load for key, load in given.items() if isinstance(load, msgspec.Struct)}  # type: ignore[misc]
+
+    @property
+    def load(self) -> Load:
+        return next(iter(self.loads().values()))
+
+
+class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
+    match_labels: dict[str, str] = {}  # msgspec copies an empty dict for each instance
+
+
+class ListUnknownObjectOptions(msgspec.Struct, frozen=True, rename="camel"):
+    label_selector: LabelSelector = LabelSelector()
+
+
+class ObjectSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """One object of a bundle: a template and the values that fill it."""
+
+    basename: str = ""
+    object_template_path: str = ""
+    template_fill_map: dict[str, Any] = {}
+    list_unknown_object_options: ListUnknownObjectOptions | None = None
+
+
+class NamespaceRange(msgspec.Struct, frozen=True):
+    min: int = 0
+    max: int = 0
+    basename: str | None = None
+
+
+class Phase(msgspec.Struct, frozen=True, rename="camel"):
+    """Brings each bundle of each namespace to `replicas_per_namespace`; neither range nor list: cluster scope."""
+
+    namespace_range: NamespaceRange | None = None
+    namespace_list: list[str] | None = None
+    replicas_per_namespace: int = 0
+    tuning_set: str = ""
+    object_bundle: list[ObjectSpec] = []
+
+
+class MeasurementInstance(msgspec.Struct, frozen=True):
+    identifier: str = ""
+    params: dict[str, Any] = {}
+
+
+class MeasurementSpec(msgspec.Struct, frozen=True):
+    method: str = ""
+    params: dict[str, Any] = {}
+    identifier: str = ""
+    instances: list[MeasurementInstance] = []
+
+    def calls(self) -> list[MeasurementInstance]:
+        """One for each instance, its params over the common ones; without instances the one by `identifier`."""
+        if self.identifier:
+            return [MeasurementInstance(self.identifier, self.params)]
+        return [MeasurementInstance(i.identifier, {**self.params, **i.params}) for i in self.instances]
+
+
+class ModuleRef(msgspec.Struct, frozen=True):
+    path: str = ""
+    params: dict[str, Any] = {}
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Phases or measurements, run in parallel; a module stands for the steps of its file."""
+
+    name: str = ""
+    phases: list[Phase] = []
+    measurements: list[MeasurementSpec] = []
+    module: ModuleRef = ModuleRef()
+
+
+class Module(msgspec.Struct, frozen=True):
+    steps: list[Step] = []
+
+
+class NamespaceConfig(msgspec.Struct, frozen=True, rename="camel"):
+    """Automanaged namespaces ``<prefix>-1`` to ``<prefix>-<number>``; an empty prefix becomes ``test-<random>``."""
+
+    number: int = 1
+    prefix: str = ""
+    delete_stale_namespaces: bool = False
+    delete_automanaged_namespaces: bool = True
+    enable_existing_namespaces: bool = False
+    delete_namespace_timeout: Seconds = Seconds(600)
+
+
+class Dependency(msgspec.Struct, frozen=True):
+    name: str = ""
+    method: str = ""
+
+
+class ChaosMonkey(msgspec.Struct, frozen=True, rename="camel"):
+    node_failure: dict[str, Any] | None = None
+
+
+class ConfigFile(msgspec.Struct, frozen=True, rename="camel"):
+    """A config file as written, before its modules are read."""
+
+    name: str = ""
+    dependencies: list[Dependency] = []
+    automanaged_namespaces: int = 0
+    namespace: NamespaceConfig = NamespaceConfig()
+    steps: list[Step] = []
+    tuning_sets: list[TuningSet] = []
+    chaos_monkey: ChaosMonkey = ChaosMonkey()
+
+
+def decode(document: object, kind: type[T], where: str) -> T:
+    """Read `kind` from parsed YAML. Raises ConfigError: `where` (the file), the key's path, what is allowed."""
+    folded = _folded(document, kind)
+    try:
+        return msgspec.convert(folded, kind, dec_hook=_duration)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at `")
+        path = path.removesuffix("`").removeprefix("$").removeprefix(".")
+        shown = f" ({_value_at(folded, path)!r:.60})" if "got `" in problem else ""
+        key = path or "the document"
+        raise ConfigError(f"{where}: {key}: {problem[:1].lower()}{problem[1:]}{shown}") from error
+
+
+def _value_at(value: Any, path: str) -> object:
+    """What stands at a path such as ``steps[0].phases``; None where the path leads nowhere."""
+    for part in path.replace("[", ".").replace("]", "").split("."):
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+    return cast(object, value)
+
+
+def _duration(kind: type, value: object) -> Seconds:
+    if kind is not Seconds or not isinstance(value, str):
+        raise ValueError(f"expected a duration such as 5m, got {value!r}")
+    return parse_duration(value)
+
+
+def _folded(value: object, kind: object) -> object:
+    """`value` with the keys that are fields of `kind` spelled as the field is, and null fields left out."""
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
+        kind = next(option for option in typing.get_args(kind) if option is not type(None))
+    if typing.get_origin(kind) is list and isinstance(value, list):
+        (item,) = typing.get_args(kind)
+        return [_folded(entry, item) for entry in value]
+    if kind is int and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict)):
+        return value
+    fields = {field.encode_name.lower(): field for field in msgspec.structs.fields(kind)}
+    folded = {}
+    for key, entry in value.items():
+        field = fields.get(str(key).lower())
+        if field is not None and entry is not None:
+            folded[field.encode_name] = _folded(entry, field.type)
+    return folded

@@ -1,0 +1,148 @@
+"""Templates of a test: files under one directory, rendered by a mapping, parsed as YAML.
+
+Mirrors clusterloader2/pkg/config/template_provider.go: files and parsed templates are kept; a path is relative to the
+config's directory, also one with a leading slash (pkg/test/simple_context.go: basepathFS).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import gotpl
+import msgspec
+
+from harness.clusterloader.functions import template_functions
+from harness.clusterloader.kinds import Kind, kind_of_object
+from harness.clusterloader.yamltext import YamlError, documents, first_document
+from harness.wire.errors import ConfigError
+
+_PLACEHOLDER = re.compile(r"\{\{.*\}\}")
+_NAME = "swarmlet-object-name"  # stands for an object's name in a text that is kept
+_KEPT = 1024  # texts; enough for the cycle of any template seen
+_SHOWN = 120  # characters of a rendered line that a message shows
+
+
+class ObjectBody(NamedTuple):
+    """An object to send, as JSON."""
+
+    kind: Kind
+    body: bytes
+
+
+class TemplateProvider:
+    """Renders the templates of one config directory.
+
+    `rng` feeds RandInt and its like. Every method raises ConfigError with one line: file, place, problem.
+    """
+
+    def __init__(self, root: Path, rng: random.Random) -> None:
+        self.root = root
+        self._functions = template_functions(rng, root)
+        self._sources: dict[str, str] = {}
+        self._templates: dict[str, gotpl.Template] = {}
+        self._kept: dict[tuple[str, str], tuple[ObjectBody, ...]] = {}
+        self._raw: dict[str, tuple[Mapping[str, object], ...]] = {}
+
+    def file(self, path: str) -> Path:
+        """Where `path` of a config lies."""
+        return self.root / path.lstrip("/")
+
+    def render(self, path: str, mapping: Mapping[str, object]) -> str:
+        """The text of a template with its placeholders replaced."""
+        template = self._templates.get(path)
+        if template is None:
+            template = self._templates[path] = self._parse(path)
+        try:
+            return template.render(mapping)
+        except gotpl.TemplateError as error:
+            raise ConfigError(self._explain(path, error)) from error
+
+    def config(self, path: str, mapping: Mapping[str, object]) -> object:
+        """The first YAML document of a rendered config or module, {} where it is empty."""
+        text = self.render(path, mapping)
+        try:
+            document = first_document(text)
+        except YamlError as error:
+            raise ConfigError(self._not_yaml(path, text, error)) from error
+        return {} if document is None else document
+
+    def objects(self, path: str, mapping: Mapping[str, object], name: str) -> tuple[ObjectBody, ...]:
+        """The objects of a rendered object template with metadata.name set to `name`, ready to send.
+
+        A template may render to nothing. Replicas of a bundle often differ in nothing but their name, and reading
+        YAML takes six times as long as rendering it, so what a text became is kept under the text without its name.
+        """
+        text = self.render(path, mapping)
+        if not name[:1].isalpha():  # a name that YAML might take for a number
+            return self._bodies(path, text, name)
+        key = (path, text.replace(name, _NAME))
+        kept = self._kept.get(key)
+        if kept is None:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            kept = self._kept[key] = self._bodies(path, key[1], _NAME)
+        return tuple(ObjectBody(kind, body.replace(_NAME.encode(), name.encode())) for kind, body in kept)
+
+    def _bodies(self, path: str, text: str, name: str) -> tuple[ObjectBody, ...]:
+        found = self._objects(path, text)
+        return tuple(ObjectBody(kind_of_object(obj), msgspec.json.encode(_named(obj, name))) for obj in found)
+
+    def raw_objects(self, path: str) -> tuple[Mapping[str, object], ...]:
+        """The objects of an unrendered template, its placeholders cut out: enough for apiVersion and kind."""
+        found = self._raw.get(path)
+        if found is None:
+            found = self._raw[path] = tuple(self._objects(path, _PLACEHOLDER.sub("", self._source(path))))
+        return found
+
+    def _objects(self, path: str, text: str) -> list[dict[str, object]]:
+        try:
+            found = list(documents(text))
+        except YamlError as error:
+            raise ConfigError(self._not_yaml(path, text, error)) from error
+        objects: list[dict[str, object]] = []
+        for document in found:
+            if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
+                raise ConfigError(f"{self.file(path)}: an object needs apiVersion and kind")
+            objects.append(document)
+        return objects
+
+    def _source(self, path: str) -> str:
+        source = self._sources.get(path)
+        if source is None:
+            file = self.file(path)
+            try:
+                source = self._sources[path] = file.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+                raise ConfigError(f"{file}: cannot be read: {reason}") from error
+        return source
+
+    def _parse(self, path: str) -> gotpl.Template:
+        try:
+            return gotpl.Template(self._source(path), name=str(self.file(path)), functions=self._functions)
+        except gotpl.TemplateError as error:
+            raise ConfigError(self._explain(path, error)) from error
+
+    def _explain(self, path: str, error: gotpl.TemplateError) -> str:
+        line = getattr(error, "line", None)
+        message = getattr(error, "message", None) or str(error).partition(": ")[2]
+        where = f"{self.file(path)}:{line}" if line else str(self.file(path))
+        lines = self._source(path).splitlines()
+        shown = f": {lines[line - 1].strip()[:_SHOWN]}" if line and line <= len(lines) else ""
+        return f"{where}: template: {' '.join(message.split())}{shown}"
+
+    def _not_yaml(self, path: str, text: str, error: YamlError) -> str:
+        lines = text.splitlines()
+        at = min(error.line, len(lines))
+        shown = f" (rendered line {at}: {lines[at - 1].strip()[:_SHOWN]})" if at else ""
+        return f"{self.file(path)}: not YAML once rendered: {error.problem}{shown}"
+
+
+def _named(obj: Mapping[str, object], name: str) -> dict[str, object]:
+    """`obj` with its name set, whatever the template says; generateName stays and has no effect."""
+    metadata = obj.get("metadata")
+    return {**obj, "metadata": {**(metadata if isinstance(metadata, dict) else {}), "name": name}}

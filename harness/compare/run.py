@@ -1,0 +1,221 @@
+"""One run record as figures can be taken from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from harness.observe.exposition import split
+from harness.observe.histogram import Histogram
+from harness.observe.record import Manifest, read_events, read_manifest, read_table
+
+CREATE_BARRIER = "Waiting for 'create objects' to be completed"
+
+
+class Run:
+    """Times of all frames are seconds since the run's load phase began (its first object was created).
+
+    Raises ConfigError where `folder` holds no record. `where` arguments of the methods pick series by label values.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.manifest: Manifest = read_manifest(folder)
+        self.events: list[dict[str, Any]] = read_events(folder)
+
+    # ---- phases ----------------------------------------------------------------------------------------------------
+    @cached_property
+    def load_began(self) -> float:
+        """Seconds since 1970 of the first object created; the run's start where there was none."""
+        return next((e["t"] for e in self.events if e["kind"] == "phase-started"), self.manifest.started)
+
+    @cached_property
+    def load_ended(self) -> float | None:
+        """Seconds of the load phase: to the end of the create barrier, or of the last step without one."""
+        ends = [e for e in self.events if e["kind"] == "step-finished"]
+        barrier = [e["t"] for e in ends if e["name"] == CREATE_BARRIER]
+        if barrier:
+            return float(barrier[0]) - self.load_began
+        return float(ends[-1]["t"]) - self.load_began if ends else None
+
+    def step_s(self, name: str) -> float | None:
+        """How long a step took; None where it did not end."""
+        for event in self.events:
+            if event["kind"] == "step-finished" and event["name"] == name:
+                return float(event["seconds"])
+        return None
+
+    @cached_property
+    def wall_clock_s(self) -> float | None:
+        """From the scenario's start to its end."""
+        times = {
+            e["kind"]: e["t"] for e in self.events if e["kind"] in ("scenario-started", "scenario-finished")
+        }
+        if len(times) < 2:
+            return None
+        return float(times["scenario-finished"] - times["scenario-started"])
+
+    # ---- members' series -------------------------------------------------------------------------------------------
+    @cached_property
+    def _series(self) -> pd.DataFrame:
+        table = read_table(self.folder, "series")
+        frame: pd.DataFrame = table.to_pandas()
+        for column in ("member", "series"):
+            frame[column] = frame[column].astype("category")
+        frame["t"] = frame["t"] - self.load_began
+        return frame
+
+    @cached_property
+    def _names(self) -> dict[str, list[tuple[str, dict[str, str]]]]:
+        """Metric name -> its series, as text and as labels."""
+        names: dict[str, list[tuple[str, dict[str, str]]]] = {}
+        for series in self._series["series"].cat.categories:
+            name, labels = split(series)
+            names.setdefault(name, []).append((series, labels))
+        return names
+
+    @cached_property
+    def scrapes(self) -> pd.DataFrame:
+        """`up` of each member at each scrape: index t, a column a member."""
+        rows = self._series[self._series["series"] == "up"]
+        return rows.pivot_table(index="t", columns="member", values="value", observed=True)
+
+    def exposes(self, metric: str) -> bool:
+        """True where some member had the metric at all."""
+        return metric in self._names
+
+    def frame(
+        self, metric: str, where: Mapping[str, str | tuple[str, ...]] | None = None, by: str = ""
+    ) -> pd.DataFrame:
+        """A metric at each scrape: index t, a column for each member (or each member and value of label `by`).
+
+        Members only, not the other processes of a record. Series that differ in other labels are summed. Between two
+        changes a value is carried forward; where a member did not answer there is NaN.
+        """
+        wanted = [
+            (series, labels)
+            for series, labels in self._names.get(metric, ())
+            if _matches(labels, where or {})
+        ]
+        if not wanted:
+            return pd.DataFrame(index=self.scrapes.index)
+        groups = {series: labels.get(by, "") for series, labels in wanted}
+        chosen = self._series["series"].isin(groups) & self._series["member"].isin(self.scrapes.columns)
+        rows = self._series[chosen]
+        wide = rows.pivot_table(index="t", columns=["member", "series"], values="value", observed=True)
+        wide = wide.reindex(self.scrapes.index).ffill().fillna(0.0)
+        columns: list[tuple[str, str]] = [(str(column[0]), str(column[1])) for column in wide.columns]
+        keys = [(member, groups[series]) if by else member for member, series in columns]
+        wide.columns = pd.Index(range(len(keys)))
+        summed = wide.T.groupby(pd.Series(keys)).sum().T
+        if by:
+            summed.columns = pd.MultiIndex.from_tuples(
+                [(column[0], column[1]) for column in summed.columns], names=["member", by]
+            )
+        for column in summed.columns:
+            member = column[0] if by else column
+            summed.loc[self.scrapes[member] == 0, [column]] = float("nan")
+        return summed
+
+    def increase(self, metric: str, where: Mapping[str, str | tuple[str, ...]] | None = None) -> pd.Series:
+        """How much a counter grew over the whole run, for each member: what it shows last, as members start with the
+        run; with a target that was there before, less what it showed first."""
+        frame = self.frame(metric, where)
+        if frame.empty:
+            return pd.Series(dtype=float)
+        last = frame.ffill().iloc[-1]
+        return last - frame.bfill().iloc[0] if self.manifest.target.get("backend") == "existing" else last
+
+    def rate(
+        self, metric: str, where: Mapping[str, str | tuple[str, ...]] | None = None, by: str = ""
+    ) -> pd.DataFrame:
+        """Growth of a counter a second between two scrapes; a counter that fell (a restart) counts as no growth."""
+        frame = self.frame(metric, where, by)
+        seconds = frame.index.to_series().diff()
+        return frame.diff().clip(lower=0).div(seconds, axis=0).iloc[1:]
+
+    def quantile_s(
+        self, metric: str, q: float, where: Mapping[str, str | tuple[str, ...]], by: str
+    ) -> dict[str, float]:
+        """`histogram_quantile` over the whole run and all members together, for each value of label `by`."""
+        found: dict[str, dict[float, float]] = {}
+        for series, labels in self._names.get(f"{metric}_bucket", ()):
+            if _matches(labels, where):
+                rows = self._series[self._series["series"] == series]
+                last = rows.groupby("member", observed=True)["value"].last().sum()
+                bounds = found.setdefault(labels.get(by, ""), {})
+                bound = float(labels["le"])
+                bounds[bound] = bounds.get(bound, 0.0) + float(last)
+        return {
+            key: value
+            for key, bounds in found.items()
+            if (value := histogram_quantile(q, bounds)) is not None
+        }
+
+    # ---- clients' histograms ---------------------------------------------------------------------------------------
+    @cached_property
+    def requests(self) -> pd.DataFrame:
+        """What the clients sent: t, user, verb, name, code, member, bucket, count."""
+        frame: pd.DataFrame = read_table(self.folder, "requests").to_pandas()
+        frame["t"] = frame["t"] - self.load_began
+        return frame
+
+    def sent(
+        self, *, user: str = "", verb: str = "", names: tuple[str, ...] = (), code: int | None = None
+    ) -> int:
+        """How many requests the clients sent, of those that match."""
+        frame = self.requests
+        chosen = pd.Series(True, index=frame.index)
+        if user:
+            chosen &= frame["user"] == user
+        if verb:
+            chosen &= frame["verb"] == verb
+        if names:
+            chosen &= frame["name"].isin(names)
+        if code is not None:
+            chosen &= frame["code"] == code
+        return int(frame.loc[chosen, "count"].sum())
+
+    @cached_property
+    def samples(self) -> pd.DataFrame:
+        """What the machines measured: t, user, name, labels, bucket, count."""
+        frame: pd.DataFrame = read_table(self.folder, "samples").to_pandas()
+        return frame
+
+    def sample_quantile_ms(self, name: str, q: float) -> float | None:
+        rows = self.samples[self.samples["name"] == name]
+        histogram = Histogram()
+        histogram.merge(zip(rows["bucket"], rows["count"], strict=True))
+        value = histogram.quantile_us(q)
+        return None if value is None else value / 1e3
+
+
+def _matches(labels: Mapping[str, str], where: Mapping[str, str | tuple[str, ...]]) -> bool:
+    return all(
+        labels.get(key, "") in (value if isinstance(value, tuple) else (value,))
+        for key, value in where.items()
+    )
+
+
+def histogram_quantile(q: float, bounds: Mapping[float, float]) -> float | None:
+    """Prometheus' histogram_quantile: `bounds` maps an upper bound (le, inf included) to its cumulative count.
+
+    Linear within a bucket; a quantile in the last bucket gives the highest finite bound; None without observations.
+    """
+    ordered = sorted(bounds.items())
+    if not ordered or ordered[-1][1] <= 0:
+        return None
+    rank = q * ordered[-1][1]
+    lower, below = 0.0, 0.0
+    for upper, count in ordered:
+        if count >= rank:
+            if upper == float("inf"):
+                return lower
+            inside = count - below
+            return lower + (upper - lower) * ((rank - below) / inside if inside else 1.0)
+        lower, below = upper, count
+    return lower

@@ -1,0 +1,77 @@
+"""One Locust run as a process, followed through its record."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.observe.environment import share
+
+POLL_S = 0.25
+ENDS_WITHIN_S = 30.0
+
+
+def locust_command(locustfile: str, arguments: list[str]) -> list[str]:
+    """The command that a user would type, with this Python's own Locust."""
+    path = share("locustfiles") / f"{locustfile}.py"
+    return [sys.executable, "-m", "locust", "--headless", "--only-summary", "-f", str(path), *arguments]
+
+
+def run_locust(
+    command: list[str],
+    record: Path,
+    on_event: Callable[[dict[str, Any]], None],
+    environ: Mapping[str, str] | None = None,
+) -> int:
+    """Run a command that writes `record`; its output goes to ``<record>.log``, its events to `on_event` as they come.
+
+    Returns its exit code. When we are interrupted, so is it, and it is waited for: it closes its record.
+    """
+    record.parent.mkdir(parents=True, exist_ok=True)
+    log = record.with_name(record.name + ".log")
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **(environ or {})},
+            start_new_session=True,
+        )
+    try:
+        for event in _follow(record / "events.jsonl", process):
+            on_event(event)
+        return process.wait()
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(ENDS_WITHIN_S)
+            process.kill()
+            process.wait()
+
+
+def _follow(path: Path, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
+    """Each event as soon as its line is whole, until the process has ended."""
+    offset = 0
+    while True:
+        ended = process.poll() is not None
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as events:
+            events.seek(offset)
+            for line in events:
+                if not line.endswith(b"\n"):
+                    break
+                offset += len(line)
+                yield msgspec.json.decode(line)
+        if ended:
+            return
+        time.sleep(POLL_S)

@@ -1,0 +1,52 @@
+"""What one run says on the screen at its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from harness.observe.record import read_manifest
+from harness.wire.errors import SwarmletError
+
+
+def print_results(folder: Path, code: int, console: Console) -> int:
+    """Print the measurements, marks and verdict of a record. The exit code to end with: the run's own."""
+    if not (folder / "manifest.json").exists():
+        log = folder.with_name(folder.name + ".log")
+        lines = log.read_text("utf-8", "replace").strip().splitlines()
+        raise _as_error(lines[-1] if lines else f"no output; see {log}", code)
+    manifest = read_manifest(folder)
+    for measurement in manifest.results.get("measurements", []):
+        console.print(measurement_table(measurement))
+    for mark in manifest.marks:
+        console.print(f"[red]noticed:[/] {mark.text}", highlight=False)
+    console.print(f"record: {folder}", highlight=False, soft_wrap=True)
+    for text in manifest.results.get("violations", []):
+        console.print(f"[red]threshold missed:[/] {text}", highlight=False)
+    for text in manifest.results.get("failures", []):
+        console.print(f"[red]failed:[/] {text}", highlight=False)
+    console.print(f"[bold]{manifest.results.get('scenario', manifest.status)}[/]")
+    return code
+
+
+def measurement_table(measurement: dict[str, Any]) -> Table:
+    """One measurement: a line for each of its values."""
+    table = Table(title=str(measurement["name"]), title_justify="left", box=None, show_header=False)
+    table.add_column("value")
+    table.add_column("figure", justify="right")
+    for name, value in measurement["values"].items():
+        table.add_row(name, _number(value))
+    return table
+
+
+def _number(value: object) -> str:
+    return f"{value:,.1f}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def _as_error(text: str, code: int) -> SwarmletError:
+    error = SwarmletError(text.removeprefix("swarmlet: "))
+    error.exit_code = code or 1
+    return error

@@ -1,0 +1,82 @@
+"""What every part of one kubelet shares: its name, its options, its random source and its wall clock."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from random import Random
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from harness.client.machine import Action
+from harness.fleet.options import KubeletOptions, Range
+from harness.wire import rfc3339
+from harness.wire.request import Response
+
+Out: TypeAlias = list[Action]
+"""Where a part puts its actions, in order: parts call one another, and one list keeps the order they acted in."""
+
+
+class Context:
+    """`epoch_s` is the wall-clock time (seconds since 1970) of ``now == 0``; `started` the kubelet's start."""
+
+    __slots__ = ("epoch_s", "name", "options", "rng", "started")
+
+    def __init__(self, name: str, options: KubeletOptions, rng: Random, epoch_s: float) -> None:
+        self.name = name
+        self.options = options
+        self.rng = rng
+        self.epoch_s = epoch_s
+        self.started = 0.0
+
+    def draw(self, bounds: Range) -> float:
+        """One value of a uniform distribution."""
+        low, high = bounds
+        return low + (high - low) * self.rng.random()
+
+    def jittered(self, period_s: float) -> float:
+        """period x U[1, 1+jitter): wait.Jitter (am/util/wait/backoff.go)."""
+        return period_s * (1.0 + self.options.jitter * self.rng.random())
+
+    def next_tick(self, period_s: float, now: float, phase_s: float = 0.0) -> float:
+        """The first tick after `now` of a ticker that started with the kubelet, `phase_s` later."""
+        base = self.started + phase_s
+        if now < base:
+            return base
+        passed = int((now - base) / period_s)
+        due = base + (passed + 1) * period_s
+        return due if due > now else due + period_s
+
+    def stamp(self, now: float) -> str:
+        """metav1.Time of `now`."""
+        return _stamp(int(self.epoch_s + now))
+
+    def micro_stamp(self, now: float) -> str:
+        """metav1.MicroTime of `now`."""
+        return rfc3339.micro(self.epoch_s + now)
+
+
+_stamp = lru_cache(maxsize=256)(rfc3339.seconds)  # one second of a fleet holds many stamps
+
+T = TypeVar("T")
+
+
+def parsed(decoder: msgspec.json.Decoder[T], response: Response) -> T | None:
+    """What a 2xx answer holds; None for any other answer, and for a body that is not what was asked for."""
+    if not response.ok:
+        return None
+    try:
+        return decoder.decode(response.body)
+    except msgspec.MsgspecError:
+        return None
+
+
+def describe(response: Response) -> str:
+    """The message of a Status body, for an event's text; bounded."""
+    found = response.body.find(b'"message":"')
+    if found < 0:
+        return f"the server answered {response.status}"
+    end = found + 11
+    while end < len(response.body) and response.body[end : end + 1] != b'"':
+        end += 2 if response.body[end : end + 1] == b"\\" else 1
+    return response.body[found + 11 : end].decode("utf-8", "replace").replace('\\"', '"')[:1024]

@@ -1,0 +1,105 @@
+"""What a kubelet can be told, with unit, meaning and the reason for each default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.wire.errors import ConfigError
+
+Range = tuple[float, float]
+"""Two ends of a uniform distribution, in the unit that ends the field's name; equal ends make a constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletOptions:
+    """Defaults are those of kubelet v1.36 unless said; `kk/` is k8s.io/kubernetes."""
+
+    version: str = "v1.36.2"
+    """kubeletVersion in the node's status; no unit."""
+
+    # ---- clients (kk/cmd/kubelet/app/server.go:721-745) ----
+    qps: float = 50.0
+    """Requests a second of the main client; kubeAPIQPS. A hollow node is often run with 10."""
+    burst: int = 100
+    """Tokens that the main client's bucket holds; kubeAPIBurst."""
+    event_qps: float = 50.0
+    """Requests a second of the events client; eventRecordQPS."""
+    event_burst: int = 100
+    """Tokens that the events client's bucket holds; eventBurst."""
+    heartbeat_timeout_s: float = 10.0
+    """Bound on a heartbeat request; min(nodeStatusUpdateFrequency, lease duration 40 s) as server.go does."""
+
+    # ---- heartbeats ----
+    lease_duration_s: int = 40
+    """nodeLeaseDurationSeconds."""
+    lease_renew_s: float = 10.0
+    """A quarter of the lease's duration (kk/pkg/kubelet/kubelet.go, nodeLeaseRenewIntervalFraction)."""
+    status_update_s: float = 10.0
+    """nodeStatusUpdateFrequency: how often the node's status is computed."""
+    status_report_s: float = 300.0
+    """nodeStatusReportFrequency: how often an unchanged status is sent."""
+    jitter: float = 0.04
+    """Both heartbeats wait period x U[1, 1+jitter): wait.JitterUntil with 0.04."""
+
+    # ---- the node ----
+    pods: int = 110
+    """Pod capacity; maxPods."""
+    cpu: int = 8
+    """Cores that the node says it has. A common size; the scheduler here counts pods, not cores."""
+    memory_gib: int = 32
+    """Memory that the node says it has, GiB."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Labels beside kubernetes.io/hostname, os and arch; () for none."""
+
+    # ---- pods ----
+    sync_delay_s: Range = (0.001, 0.002)
+    """From hearing of a pod to its first requests: 1 to 2 ms, measured on hollow nodes."""
+    volume_loop_s: float = 0.1
+    """Period of the volume manager's populator and of its reconciler, each 100 ms
+    (kk/pkg/kubelet/volumemanager/volume_manager.go:58-70). A pod's mount therefore begins 100 to 300 ms after the pod
+    is known: next populator tick, next reconciler tick (marks it attached), the one after."""
+    mount_poll_s: float = 0.3
+    """How often a pod worker asks whether all is mounted; podAttachAndMountRetryInterval."""
+    mount_backoff_s: float = 0.5
+    """First wait after a failed mount, then doubling (exponentialbackoff.go: 500 ms, factor 2)."""
+    mount_backoff_cap_s: float = 122.0
+    """Largest wait after a failed mount: 2 min 2 s."""
+    object_wait_s: float = 1.0
+    """How long reading a secret or configmap waits for its reflector to sync (watch_based_manager.go:301)."""
+    start_delay_s: Range = (0.3, 1.0)
+    """From mounted to running: sandbox, image already there, container, and the PLEG's relist of up to 1 s. containerd
+    needs about 0.3 s for the first three on an idle node; a loaded one needs seconds, so set it to what is studied."""
+    stop_delay_s: Range = (0.05, 0.3)
+    """From SIGTERM to the last container's end, never more than the grace period: a process that heeds the signal. The
+    recorded hollow node reports stopped containers 45 to 300 ms after it heard of the deletion."""
+    cleanup_delay_s: Range = (0.1, 0.3)
+    """From containers stopped to the pod's final status: unmounting takes one to three volume loops."""
+    worker_retry_s: Range = (10.0, 15.0)
+    """Wait before a pod's failed sync is tried again: backOffPeriod 10 s x U[1, 1.5) (pod_workers.go)."""
+    status_reconcile_s: float = 10.0
+    """Period of the status manager's full pass, which retries what failed (status_manager.go, syncPeriod)."""
+    sync_frequency_s: float = 60.0
+    """syncFrequency: how often volumes are touched and tokens looked at. A secret or configmap untouched for
+    max(1 min, 5 x this) loses its watch."""
+    recycle_s: float = 60.0
+    """Period of the tick that looks for such idle objects (watch_based_manager.go, startRecycleIdleWatch)."""
+    object_watch_timeout_s: Range = (1800.0, 3600.0)
+    """timeoutSeconds of secret and configmap watches: U[30 min, 60 min)."""
+    events: bool = True
+    """Whether events are posted. A hollow node posts none (it has a fake recorder), a real kubelet does."""
+
+    def __post_init__(self) -> None:
+        for name in ("qps", "event_qps", "lease_renew_s", "status_update_s", "volume_loop_s", "mount_poll_s"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"kubelet option {name}={getattr(self, name)!r} must be above 0")
+        for name in ("sync_delay_s", "start_delay_s", "stop_delay_s", "cleanup_delay_s", "worker_retry_s"):
+            low, high = getattr(self, name)
+            if not 0 <= low <= high:
+                raise ConfigError(
+                    f"kubelet option {name}=({low}, {high}) must be two seconds, 0 <= low <= high"
+                )
+
+    @property
+    def idle_s(self) -> float:
+        """After how long an untouched object's watch is stopped (watch_based_manager.go, minIdleTime)."""
+        return max(60.0, 5 * self.sync_frequency_s)

@@ -1,0 +1,238 @@
+"""A pod as the kubelet needs it: decoded once, reduced to what it acts on, shared where pods are alike.
+
+A kubelet process would keep the whole object. A fleet keeps thousands of kubelets in one process, so the informer
+store holds `Pod`s of a few hundred bytes; what the spec says (`Plan`) is one object for all replicas of a workload.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TypeAlias
+
+import msgspec
+
+Ref: TypeAlias = tuple[str, str, str]
+"""A secret or configmap: (resource, namespace, name), the resource in the plural."""
+
+
+class Source(msgspec.Struct, frozen=True, gc=False):
+    """One thing that a volume is made of: an object (`ref`), or a service-account token (`ref` None)."""
+
+    ref: Ref | None
+    optional: bool = False
+    audience: str = ""
+    expiration_s: int = 0
+
+
+class Plan(msgspec.Struct, frozen=True, gc=False):
+    """What a pod's spec asks of a kubelet.
+
+    `volumes`: for each volume that needs the API server, its sources in order. `env`: the objects that the environment
+    of containers reads when they are created. `refs`: every object the pod refers to, pull secrets included, each once.
+    `containers`: (name, image).
+    """
+
+    service_account: str
+    containers: tuple[tuple[str, str], ...]
+    volumes: tuple[tuple[Source, ...], ...]
+    env: tuple[Source, ...]
+    refs: tuple[Ref, ...]
+    host_network: bool
+    grace_s: int
+
+
+class Pod(msgspec.Struct, frozen=True, gc=False):
+    """One pod. `grace_s` is the deletion's once `deleted`; `volume_names` goes with `plan.volumes`."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    generation: int
+    deleted: bool
+    grace_s: int
+    phase: str
+    volume_names: tuple[str, ...]
+    plan: Plan
+
+    @property
+    def metadata(self) -> Pod:
+        """Where an informer store looks for name, namespace, uid and resource_version: here, to save an object."""
+        return self
+
+
+# ---- what is read of the JSON ----------------------------------------------------------------------------------------
+class _Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str
+    uid: str
+    resource_version: str = ""
+    namespace: str = ""
+    generation: int = 0
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+
+
+class _Named(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A secretKeyRef, configMapKeyRef, secretRef, configMapRef, projected secret or configMap, or configMap volume."""
+
+    name: str = ""
+    optional: bool = False
+
+
+class _SecretVolume(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    secret_name: str = ""
+    optional: bool = False
+
+
+class _TokenProjection(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    audience: str = ""
+    expiration_seconds: int = 3600
+
+
+class _Projection(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    secret: _Named | None = None
+    config_map: _Named | None = None
+    service_account_token: _TokenProjection | None = None
+
+
+class _Projected(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    sources: tuple[_Projection, ...] = ()
+
+
+class _Volume(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str
+    secret: _SecretVolume | None = None
+    config_map: _Named | None = None
+    projected: _Projected | None = None
+
+
+class _ValueFrom(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    secret_key_ref: _Named | None = None
+    config_map_key_ref: _Named | None = None
+
+
+class _Env(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    value_from: _ValueFrom | None = None
+
+
+class _EnvFrom(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    secret_ref: _Named | None = None
+    config_map_ref: _Named | None = None
+
+
+class _Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str
+    image: str = ""
+    env: tuple[_Env, ...] = ()
+    env_from: tuple[_EnvFrom, ...] = ()
+
+
+class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    containers: tuple[_Container, ...] = ()
+    init_containers: tuple[_Container, ...] = ()
+    volumes: tuple[_Volume, ...] = ()
+    image_pull_secrets: tuple[_Named, ...] = ()
+    service_account_name: str = ""
+    host_network: bool = False
+    termination_grace_period_seconds: int = 30
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    phase: str = "Pending"
+
+
+class _PodView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    metadata: _Metadata
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+_DECODER = msgspec.json.Decoder(_PodView)
+
+
+def decode_pod(raw: bytes | memoryview | msgspec.Raw) -> Pod:
+    """A `Pod` from an object's JSON; raises msgspec.DecodeError on anything else."""
+    view = _DECODER.decode(raw)
+    meta, spec = view.metadata, view.spec
+    names, volumes = _volumes(spec, meta.namespace)
+    env = tuple(_environment(spec, meta.namespace))
+    pull = [("secrets", meta.namespace, secret.name) for secret in spec.image_pull_secrets]
+    mounted = [source.ref for volume in volumes for source in volume if source.ref]
+    plan = Plan(
+        service_account=spec.service_account_name,
+        containers=tuple((container.name, container.image) for container in spec.containers),
+        volumes=volumes,
+        env=env,
+        refs=tuple(dict.fromkeys([*pull, *(source.ref for source in env if source.ref), *mounted])),
+        host_network=spec.host_network,
+        grace_s=spec.termination_grace_period_seconds,
+    )
+    grace = meta.deletion_grace_period_seconds
+    return Pod(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        generation=meta.generation,
+        deleted=meta.deletion_timestamp is not None,
+        grace_s=spec.termination_grace_period_seconds if grace is None else grace,
+        phase=_PHASES.get(view.status.phase, view.status.phase),
+        volume_names=names,
+        plan=_shared(plan),
+    )
+
+
+_PHASES = {phase: phase for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown")}
+
+
+@lru_cache(maxsize=8192)
+def _shared(plan: Plan) -> Plan:
+    """The first plan equal to this one: all replicas of a workload, on all kubelets, hold one object."""
+    return plan
+
+
+def _volumes(spec: _Spec, namespace: str) -> tuple[tuple[str, ...], tuple[tuple[Source, ...], ...]]:
+    names, volumes = [], []
+    for volume in spec.volumes:
+        sources = _sources(volume, namespace)
+        if sources:
+            names.append(volume.name)
+            volumes.append(sources)
+    return tuple(names), tuple(volumes)
+
+
+def _sources(volume: _Volume, namespace: str) -> tuple[Source, ...]:
+    """Empty for a volume that is mounted without the API server (emptyDir, hostPath, downwardAPI)."""
+    if volume.secret is not None:
+        return (Source(("secrets", namespace, volume.secret.secret_name), volume.secret.optional),)
+    if volume.config_map is not None:
+        return (Source(("configmaps", namespace, volume.config_map.name), volume.config_map.optional),)
+    if volume.projected is None:
+        return ()
+    found = []
+    for part in volume.projected.sources:
+        if part.service_account_token is not None:
+            token = part.service_account_token
+            found.append(Source(None, audience=token.audience, expiration_s=token.expiration_seconds))
+        elif part.secret is not None:
+            found.append(Source(("secrets", namespace, part.secret.name), part.secret.optional))
+        elif part.config_map is not None:
+            found.append(Source(("configmaps", namespace, part.config_map.name), part.config_map.optional))
+    return tuple(found)
+
+
+def _environment(spec: _Spec, namespace: str) -> list[Source]:
+    found: list[Source] = []
+    for container in (*spec.init_containers, *spec.containers):
+        for whole in container.env_from:
+            found += _named("secrets", whole.secret_ref, namespace)
+            found += _named("configmaps", whole.config_map_ref, namespace)
+        for variable in container.env:
+            if variable.value_from is not None:
+                found += _named("secrets", variable.value_from.secret_key_ref, namespace)
+                found += _named("configmaps", variable.value_from.config_map_key_ref, namespace)
+    return found
+
+
+def _named(resource: str, named: _Named | None, namespace: str) -> list[Source]:
+    return [] if named is None else [Source((resource, namespace, named.name), named.optional)]

@@ -1,0 +1,356 @@
+"""What a kubelet tells the API server about its pods, one request at a time. kk/pkg/kubelet/status/status_manager.go.
+
+A change of a pod's status wakes one worker. It goes through all pods whose latest status was not sent: GET the pod,
+PATCH its status where it differs, and, once the pod has finished and is being deleted, DELETE it with grace 0 and its
+uid as precondition (syncPod). What failed stays behind: it is tried again at the next wake-up, and at the latest in the
+full pass each 10 s, which also mends a status that someone else overwrote.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from harness.client.machine import Answered, Arm, Disarm, Event, Failed, Fired, Sample, Send
+from harness.client.requests import PODS, delete_, get_, patch_
+from harness.fleet.context import Context, Out, parsed
+from harness.fleet.nodestatus import node_address
+from harness.fleet.pods import Pod
+from harness.wire.request import Request
+
+PART = "status"
+
+
+class Phase(Enum):
+    """A pod's state as reported; the value is its `phase`."""
+
+    CREATING = "Pending"
+    RUNNING = "Running"
+    STOPPED = "Succeeded"
+
+
+class _Entry:
+    """The status of one pod: `version` is the latest, `sent` what the server has."""
+
+    __slots__ = (
+        "address",
+        "finished",
+        "generation",
+        "heard_at",
+        "phase",
+        "pod",
+        "removed",
+        "retried",
+        "sent",
+        "sent_phase",
+        "started_at",
+        "stopped_at",
+        "version",
+    )
+
+    def __init__(self, pod: Pod, heard_at: float, address: int) -> None:
+        self.pod = pod
+        self.heard_at = heard_at
+        self.address = address
+        self.phase = Phase.CREATING
+        self.sent_phase: Phase | None = None
+        self.generation = pod.generation
+        self.started_at = self.stopped_at = 0.0
+        self.finished = False
+        self.removed = False  # its DELETE was answered
+        self.retried = False  # whether a volume had to be mounted again
+        self.version = 1
+        self.sent = 0
+
+    @property
+    def due(self) -> bool:
+        """Whether there is something to say: a newer status, or the deletion of a pod that has finished."""
+        return self.sent < self.version or (self.finished and self.pod.deleted and not self.removed)
+
+    @property
+    def overwritten(self) -> bool:
+        """Whether the API server shows another phase than it was told."""
+        return self.sent_phase is not None and not self.finished and self.pod.phase != self.sent_phase.value
+
+    def since(self, phase: Phase) -> float:
+        """When the pod came to `phase`."""
+        if phase is Phase.RUNNING:
+            return self.started_at
+        return self.stopped_at if phase is Phase.STOPPED else self.heard_at
+
+
+class _Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    uid: str = ""
+    deletion_timestamp: str | None = None
+
+
+class _Condition(msgspec.Struct, frozen=True, gc=False):
+    type: str
+    status: str
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    phase: str = ""
+    observed_generation: int = 0
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _View(msgspec.Struct, frozen=True, gc=False):
+    metadata: _Metadata
+    status: _Status = _Status()
+
+
+_DECODER = msgspec.json.Decoder(_View)
+
+
+class StatusManager:
+    """Keys: ("status", "get" | "patch" | "delete", uid) and the full pass's timer ("status", "reconcile")."""
+
+    __slots__ = (
+        "_addresses",
+        "_batch",
+        "_context",
+        "_current",
+        "_entries",
+        "_finished",
+        "_full",
+        "_generation",
+        "_phase",
+        "_signalled",
+        "_ticking",
+        "_version",
+    )
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._entries: dict[str, _Entry] = {}
+        self._batch: deque[str] = deque()
+        self._addresses = 0
+        self._signalled = self._full = self._ticking = False
+        self._current = ""  # uid of the pod being synced, with the status as it was when that began:
+        self._version = self._generation = 0
+        self._phase = Phase.CREATING
+        self._finished = False
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    # ---- what the pod worker says ------------------------------------------------------------------------------------
+    def creating(self, pod: Pod, heard_at: float, now: float, out: Out) -> None:
+        """A new pod; `heard_at` is when the kubelet learnt of it."""
+        self._addresses += 1
+        self._entries[pod.uid] = _Entry(pod, heard_at, self._addresses)
+        self._signalled = True
+        self._wake(now, out)
+
+    def running(self, uid: str, retried: bool, now: float, out: Out) -> None:
+        entry = self._entries[uid]
+        entry.phase, entry.started_at, entry.retried = Phase.RUNNING, now, retried
+        self._changed(entry, now, out)
+
+    def stopping(self, pod: Pod, now: float, out: Out) -> None:
+        """Deletion was asked for: it has made a new generation, which is said to be observed."""
+        entry = self._entries[pod.uid]
+        entry.pod, entry.generation = pod, pod.generation
+        self._changed(entry, now, out)
+
+    def stopped(self, uid: str, now: float, out: Out) -> None:
+        entry = self._entries[uid]
+        entry.phase, entry.stopped_at = Phase.STOPPED, now
+        self._changed(entry, now, out)
+
+    def finished(self, uid: str, now: float, out: Out) -> None:
+        """Nothing of the pod is left on the node: it may be deleted."""
+        entry = self._entries[uid]
+        entry.finished = True
+        self._changed(entry, now, out)
+
+    def observe(self, pod: Pod, now: float, out: Out) -> None:
+        """The watch shows this pod; a phase other than the one sent is mended by the next full pass."""
+        entry = self._entries.get(pod.uid)
+        if entry is not None:
+            entry.pod = pod
+            if entry.overwritten and pod.uid != self._current:
+                self._tick(now, out)
+
+    def forget(self, uid: str) -> None:
+        self._entries.pop(uid, None)
+
+    # ---- the machine -------------------------------------------------------------------------------------------------
+    def handle(self, event: Event, now: float, out: Out) -> None:
+        if isinstance(event, Fired):
+            self._ticking = False
+            self._full = True
+            self._wake(now, out)
+        elif event.key[2] == self._current and isinstance(event, Answered | Failed):
+            entry = self._entries.get(self._current)
+            if entry is not None and isinstance(event, Answered):
+                self._answered(entry, event, now, out)
+            else:
+                self._next(now, out)
+
+    def stop(self, out: Out) -> None:
+        if self._ticking:
+            self._ticking = False
+            out.append(Disarm((PART, "reconcile")))
+
+    # ---- the worker --------------------------------------------------------------------------------------------------
+    def _changed(self, entry: _Entry, now: float, out: Out) -> None:
+        entry.version += 1
+        self._signalled = True
+        self._wake(now, out)
+
+    def _wake(self, now: float, out: Out) -> None:
+        """While it works, one wake-up is remembered (a channel of capacity 1)."""
+        if not self._current:
+            self._next(now, out)
+
+    def _next(self, now: float, out: Out) -> None:
+        """Go on with the batch, or with a new one if there was a wake-up meanwhile."""
+        self._current = ""
+        while self._batch or self._refill():
+            entry = self._entries.get(self._batch.popleft())
+            if entry is not None:
+                self._begin(entry, out)
+                return
+        if any(entry.due for entry in self._entries.values()):
+            self._tick(now, out)
+
+    def _refill(self) -> bool:
+        if self._signalled or self._full:
+            for uid, entry in self._entries.items():
+                if entry.due or (self._full and entry.overwritten):
+                    self._batch.append(uid)
+        self._signalled = self._full = False
+        return bool(self._batch)
+
+    def _begin(self, entry: _Entry, out: Out) -> None:
+        self._current, self._version, self._phase = entry.pod.uid, entry.version, entry.phase
+        self._generation, self._finished = entry.generation, entry.finished
+        out.append(Send((PART, "get", self._current), get_(PODS, entry.pod.namespace, entry.pod.name)))
+
+    def _tick(self, now: float, out: Out) -> None:
+        if not self._ticking:
+            self._ticking = True
+            period_s = self._context.options.status_reconcile_s
+            out.append(Arm((PART, "reconcile"), self._context.next_tick(period_s, now)))
+
+    def _answered(self, entry: _Entry, event: Answered, now: float, out: Out) -> None:
+        step, response = event.key[1], event.response
+        if step == "get":
+            busy = self._read(entry, event, now, out)
+        elif step == "patch":
+            busy = response.ok and self._reported(entry, now, out)
+        else:
+            busy = False
+            entry.removed = response.ok
+        if not busy:
+            self._next(now, out)
+
+    def _read(self, entry: _Entry, event: Answered, now: float, out: Out) -> bool:
+        """True where something more was sent for this pod."""
+        view = parsed(_DECODER, event.response)
+        if view is None or view.metadata.uid != entry.pod.uid:
+            return False  # refused, or gone, which the watch will say; until it does the full pass asks again
+        if self._up_to_date(view):
+            return self._reported(entry, now, out)
+        out.append(Send((PART, "patch", entry.pod.uid), self._patch(entry)))
+        return True
+
+    def _up_to_date(self, view: _View) -> bool:
+        ready = "True" if self._phase is Phase.RUNNING else "False"
+        return (
+            view.status.phase == self._phase.value
+            and view.status.observed_generation == self._generation
+            and any(each.type == "Ready" and each.status == ready for each in view.status.conditions)
+        )
+
+    def _reported(self, entry: _Entry, now: float, out: Out) -> bool:
+        """The server has this status; True where the pod's deletion was sent."""
+        entry.sent = self._version
+        if self._phase is Phase.RUNNING and entry.sent_phase is not Phase.RUNNING:
+            labels = (("mount", "retried" if entry.retried else "first"),)
+            out.append(Sample("pod_startup_ms", (now - entry.heard_at) * 1000.0, labels))
+        entry.sent_phase = self._phase
+        pod = entry.pod
+        if not (self._finished and pod.deleted):
+            return False
+        request = delete_(PODS, pod.namespace, pod.name, grace_period_s=0, uid=pod.uid)
+        out.append(Send((PART, "delete", pod.uid), request))
+        return True
+
+    # ---- the patch ---------------------------------------------------------------------------------------------------
+    def _patch(self, entry: _Entry) -> Request:
+        context, pod = self._context, entry.pod
+        conditions = self._conditions(entry)
+        host = node_address(context.name)
+        status: dict[str, Any] = {
+            "$setElementOrder/conditions": [{"type": each["type"]} for each in conditions],
+            "conditions": conditions,
+            "containerStatuses": [self._container(entry, name, image) for name, image in pod.plan.containers],
+            "hostIP": host,
+            "hostIPs": [{"ip": host}],
+            "observedGeneration": self._generation,
+            "phase": self._phase.value,
+            "startTime": context.stamp(entry.heard_at),
+        }
+        if self._phase is not Phase.CREATING:
+            address = host if pod.plan.host_network else node_address(context.name, entry.address)
+            status["podIP"] = address
+            status["podIPs"] = [{"ip": address}]
+        body = msgspec.json.encode({"metadata": {"uid": pod.uid}, "status": status})
+        return patch_(PODS, pod.namespace, pod.name, body, subresource="status")
+
+    def _conditions(self, entry: _Entry) -> list[dict[str, Any]]:
+        """PodScheduled is the scheduler's: only its observedGeneration is ours."""
+        running = "True" if self._phase is Phase.RUNNING else "False"
+        heard, since = self._context.stamp(entry.heard_at), self._context.stamp(entry.since(self._phase))
+        why: dict[str, Any] = {"reason": None, "message": None}  # null takes away what an earlier patch set
+        if self._phase is Phase.CREATING:
+            names = " ".join(name for name, _ in entry.pod.plan.containers)
+            why = {"reason": "ContainersNotReady", "message": f"containers with unready status: [{names}]"}
+        elif self._phase is Phase.STOPPED:
+            why["reason"] = "PodCompleted"
+        common = {"lastProbeTime": None, "observedGeneration": self._generation}
+        return [
+            {"type": "PodReadyToStartContainers", "status": running, "lastTransitionTime": since, **common},
+            {"type": "Initialized", "status": "True", "lastTransitionTime": heard, **common},
+            {"type": "Ready", "status": running, "lastTransitionTime": since, **why, **common},
+            {"type": "ContainersReady", "status": running, "lastTransitionTime": since, **why, **common},
+            {"type": "PodScheduled", "status": "True", "observedGeneration": self._generation},
+        ]
+
+    def _container(self, entry: _Entry, name: str, image: str) -> dict[str, Any]:
+        running = self._phase is Phase.RUNNING
+        status = {
+            "name": name,
+            "state": self._state(entry, name),
+            "lastState": {},
+            "ready": running,
+            "restartCount": 0,
+            "image": image,
+            "imageID": "" if self._phase is Phase.CREATING else image,
+            "started": running,
+        }
+        if self._phase is not Phase.CREATING:
+            status["containerID"] = f"containerd://{entry.pod.uid}-{name}"
+        return status
+
+    def _state(self, entry: _Entry, name: str) -> dict[str, Any]:
+        stamp = self._context.stamp
+        if self._phase is Phase.CREATING:
+            return {"waiting": {"reason": "ContainerCreating"}}
+        if self._phase is Phase.RUNNING:
+            return {"running": {"startedAt": stamp(entry.started_at)}}
+        return {
+            "terminated": {
+                "exitCode": 0,
+                "reason": "Completed",
+                "startedAt": stamp(entry.started_at or entry.stopped_at),
+                "finishedAt": stamp(entry.stopped_at),
+                "containerID": f"containerd://{entry.pod.uid}-{name}",
+            }
+        }

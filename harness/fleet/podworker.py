@@ -1,0 +1,278 @@
+"""The life of each pod on a kubelet, from the first word of it to its deletion. kk/pkg/kubelet/pod_workers.go.
+
+    HEARD -> MOUNTING -> STARTING -> RUNNING        the way up
+    HEARD, MOUNTING, STARTING, RUNNING -> STOPPING -> CLEANING -> FINISHED      once deletionTimestamp is set
+
+A pod that vanishes from the API server is dropped from any stage. Each pod has one timer, ("pod", uid), and while it
+mounts, the volume manager's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import Enum
+
+from harness.client.machine import Arm, Disarm, Fired, Sample
+from harness.fleet.context import Context, Out
+from harness.fleet.events import EventRecorder
+from harness.fleet.objectcache import ObjectCache, Read, not_found, sync_timeout
+from harness.fleet.pods import Pod, Ref
+from harness.fleet.podstatus import StatusManager
+from harness.fleet.volumes import VolumeManager
+from harness.wire.errors import SwarmletError
+
+PART = "pod"
+
+
+class Stage(Enum):
+    """Where a pod is; the value says what it waits for."""
+
+    HEARD = "the kubelet to take it up"
+    MOUNTING = "its volumes"
+    STARTING = "its containers to start"
+    READING = "an object that its environment needs"
+    RETRYING = "another try after its environment could not be made"
+    RUNNING = "nothing"
+    STOPPING = "its containers to stop"
+    CLEANING = "its volumes to be unmounted"
+    FINISHED = "its deletion"
+
+
+class Cue(Enum):
+    """What moves a pod on."""
+
+    TAKEN_UP = "taken up"
+    MOUNTED = "all volumes mounted"
+    UNSYNCED = "an object of the environment is not synced"
+    UNREADABLE = "an object of the environment cannot be had"
+    AGAIN = "another try"
+    STARTED = "containers started"
+    DELETED = "deletionTimestamp seen"
+    STOPPED = "containers stopped"
+    CLEANED = "volumes unmounted"
+
+
+TRANSITIONS: dict[tuple[Stage, Cue], Stage] = {
+    (Stage.HEARD, Cue.TAKEN_UP): Stage.MOUNTING,
+    (Stage.MOUNTING, Cue.MOUNTED): Stage.STARTING,
+    (Stage.STARTING, Cue.UNSYNCED): Stage.READING,
+    (Stage.STARTING, Cue.UNREADABLE): Stage.RETRYING,
+    (Stage.STARTING, Cue.STARTED): Stage.RUNNING,
+    (Stage.READING, Cue.AGAIN): Stage.STARTING,
+    (Stage.READING, Cue.UNREADABLE): Stage.RETRYING,
+    (Stage.RETRYING, Cue.AGAIN): Stage.STARTING,
+    (Stage.HEARD, Cue.DELETED): Stage.STOPPING,
+    (Stage.MOUNTING, Cue.DELETED): Stage.STOPPING,
+    (Stage.STARTING, Cue.DELETED): Stage.STOPPING,
+    (Stage.READING, Cue.DELETED): Stage.STOPPING,
+    (Stage.RETRYING, Cue.DELETED): Stage.STOPPING,
+    (Stage.RUNNING, Cue.DELETED): Stage.STOPPING,
+    (Stage.STOPPING, Cue.STOPPED): Stage.CLEANING,
+    (Stage.CLEANING, Cue.CLEANED): Stage.FINISHED,
+}
+
+
+class InvalidTransition(SwarmletError):
+    """A bug: a cue that the table does not know in this stage."""
+
+
+class _Record:
+    """One pod and where it is."""
+
+    __slots__ = ("deleted_at", "failures", "heard_at", "pod", "reading", "registered", "stage")
+
+    def __init__(self, pod: Pod, now: float) -> None:
+        self.pod = pod
+        self.heard_at = now
+        self.stage = Stage.HEARD
+        self.deleted_at = 0.0  # when its deletion was heard of; 0 before
+        self.reading: Ref | None = None  # what its environment waits for
+        self.registered = False  # whether its objects are referenced
+        self.failures = 0  # mounts that had to be tried again
+
+    def move(self, cue: Cue) -> None:
+        stage = TRANSITIONS.get((self.stage, cue))
+        if stage is None:
+            raise InvalidTransition(
+                f"pod {self.pod.namespace}/{self.pod.name}: {cue.name} while {self.stage.name}"
+            )
+        self.stage = stage
+
+
+class PodWorkers:
+    """All pods of one kubelet."""
+
+    __slots__ = ("_cache", "_context", "_events", "_records", "_status", "_volumes")
+
+    def __init__(
+        self,
+        context: Context,
+        cache: ObjectCache,
+        volumes: VolumeManager,
+        status: StatusManager,
+        events: EventRecorder,
+    ) -> None:
+        self._context = context
+        self._cache = cache
+        self._volumes = volumes
+        self._status = status
+        self._events = events
+        self._records: dict[str, _Record] = {}
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def get(self, uid: str) -> Pod | None:
+        record = self._records.get(uid)
+        return None if record is None else record.pod
+
+    def count(self, stage: Stage) -> int:
+        """Pods in this stage."""
+        return sum(record.stage is stage for record in self._records.values())
+
+    def validate(self) -> None:
+        """References are what registered pods add up to; only pods that mount are with the volume manager."""
+        registered = [record for record in self._records.values() if record.registered]
+        assert self._cache.references == Counter(ref for record in registered for ref in record.pod.plan.refs)
+        assert len(self._status) == len(registered)
+        mounting = {uid for uid, record in self._records.items() if record.stage is Stage.MOUNTING}
+        assert self._volumes.mounting == mounting
+
+    # ---- what the watch says -----------------------------------------------------------------------------------------
+    def update(self, pod: Pod, now: float, out: Out) -> None:
+        """The pod is new or has changed. One that has ended is none of our business."""
+        record = self._records.get(pod.uid)
+        if record is None:
+            if pod.phase in ("Succeeded", "Failed") and not pod.deleted:
+                return
+            self._records[pod.uid] = _Record(pod, now)
+            out.append(Arm((PART, pod.uid), now + self._context.draw(self._context.options.sync_delay_s)))
+            return
+        record.pod = pod
+        self._status.observe(pod, now, out)
+        if pod.deleted and (record.stage, Cue.DELETED) in TRANSITIONS and record.registered:
+            self._stop_containers(record, now, out)
+
+    def remove(self, uid: str, now: float, out: Out) -> None:
+        """The pod is gone from the API server."""
+        record = self._records.pop(uid, None)
+        if record is None:
+            return
+        out.append(Disarm((PART, uid)))
+        if record.deleted_at:
+            out.append(Sample("pod_deletion_ms", (now - record.deleted_at) * 1000.0))
+        self._volumes.drop(record.pod, out)
+        self._status.forget(uid)
+        self._events.forget(uid)
+        if record.registered:
+            for ref in record.pod.plan.refs:
+                self._cache.release(ref, now, out)
+
+    # ---- what time says ----------------------------------------------------------------------------------------------
+    def fired(self, event: Fired, now: float, out: Out) -> None:
+        record = self._records.get(str(event.key[1]))
+        if record is None:
+            return
+        if record.stage is Stage.HEARD:
+            self._take_up(record, now, out)
+        elif record.stage is Stage.STARTING:
+            self._start_containers(record, now, out)
+        elif record.stage is Stage.READING:
+            assert record.reading is not None
+            self._unreadable(record, sync_timeout(record.reading), now, out)
+        elif record.stage is Stage.RETRYING:
+            record.move(Cue.AGAIN)
+            self._start_containers(record, now, out)
+        elif record.stage is Stage.STOPPING:
+            record.move(Cue.STOPPED)
+            self._status.stopped(record.pod.uid, now, out)
+            self._arm(record, now + self._context.draw(self._context.options.cleanup_delay_s), out)
+        elif record.stage is Stage.CLEANING:
+            record.move(Cue.CLEANED)
+            self._status.finished(record.pod.uid, now, out)
+
+    def mounted(self, uid: str, failures: int, now: float, out: Out) -> None:
+        """The volume manager is done with this pod."""
+        record = self._records.get(uid)
+        if record is not None and record.stage is Stage.MOUNTING:
+            record.failures = failures
+            record.move(Cue.MOUNTED)
+            self._arm(record, now + self._context.draw(self._context.options.start_delay_s), out)
+
+    def resume(self, uid: str, now: float, out: Out) -> None:
+        """An object that this pod waits for has synced."""
+        record = self._records.get(uid)
+        if record is not None and record.stage is Stage.READING:
+            record.move(Cue.AGAIN)
+            self._start_containers(record, now, out)
+        elif record is not None and record.stage is Stage.MOUNTING:
+            self._volumes.resume(uid, now, out)
+
+    def touch(self, now: float, out: Out) -> None:
+        """The periodic sync of running pods remounts their volumes."""
+        for record in self._records.values():
+            if record.stage is Stage.RUNNING:
+                self._volumes.touch(record.pod, now, out)
+
+    # ---- steps -------------------------------------------------------------------------------------------------------
+    def _arm(self, record: _Record, at: float, out: Out) -> None:
+        out.append(Arm((PART, record.pod.uid), at))
+
+    def _take_up(self, record: _Record, now: float, out: Out) -> None:
+        """Register with the object cache, report, mount: what HandlePodAdditions and the first syncPod do."""
+        pod = record.pod
+        for ref in pod.plan.refs:
+            self._cache.add(ref, now, out)
+        record.registered = True
+        self._status.creating(pod, record.heard_at, now, out)
+        if pod.deleted:
+            self._stop_containers(record, now, out)
+            return
+        record.move(Cue.TAKEN_UP)
+        if self._volumes.begin(pod, now, out):
+            self.mounted(pod.uid, 0, now, out)
+
+    def _start_containers(self, record: _Record, now: float, out: Out) -> None:
+        """Make the environment, then run. The real texts of events; the image is always there."""
+        pod = record.pod
+        for source in pod.plan.env:
+            assert source.ref is not None
+            read = self._cache.read(source.ref, now, out)
+            if read is Read.UNSYNCED:
+                record.move(Cue.UNSYNCED)
+                record.reading = source.ref
+                self._cache.wait(source.ref, pod.uid)
+                self._arm(record, now + self._context.options.object_wait_s, out)
+                return
+            if read is Read.MISSING and not source.optional:
+                self._unreadable(record, not_found(source.ref), now, out)
+                return
+        record.move(Cue.STARTED)
+        for name, image in pod.plan.containers:
+            present = f'Container image "{image}" already present on machine and can be accessed by the pod'
+            self._events.normal(pod, "Pulled", present, now, out, name)
+            self._events.normal(pod, "Created", "Container created", now, out, name)
+            self._events.normal(pod, "Started", "Container started", now, out, name)
+        self._status.running(pod.uid, record.failures > 0, now, out)
+
+    def _unreadable(self, record: _Record, error: str, now: float, out: Out) -> None:
+        """CreateContainerConfigError: the worker comes back after its backoff."""
+        record.move(Cue.UNREADABLE)
+        record.failures += 1
+        self._events.warning(record.pod, "Failed", f"Error: {error}", now, out)
+        self._arm(record, now + self._context.draw(self._context.options.worker_retry_s), out)
+
+    def _stop_containers(self, record: _Record, now: float, out: Out) -> None:
+        """SIGTERM, and SIGKILL after the grace period; nothing to stop ends at once."""
+        pod = record.pod
+        ran = record.stage is Stage.RUNNING
+        record.deleted_at = now
+        record.move(Cue.DELETED)
+        self._volumes.drop(pod, out)
+        self._status.stopping(pod, now, out)
+        delay_s = 0.0
+        if ran:
+            for name, _ in pod.plan.containers:
+                self._events.normal(pod, "Killing", f"Stopping container {name}", now, out, name)
+            delay_s = min(self._context.draw(self._context.options.stop_delay_s), float(pod.grace_s))
+        self._arm(record, now + delay_s, out)

@@ -1,0 +1,290 @@
+"""One run, seen from Locust's master: what it starts, what it keeps, when it is over, how it ends.
+
+Workers tell the session what happened (`tell`), the shape asks it whether to go on (`look`, `over`), and `finish`
+closes the record, ends every process and gives the exit code. In a run without workers the same object serves in the
+one process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import secrets
+import sys
+import time
+from typing import Any
+
+import gevent
+import msgspec
+
+from harness.clusterloader import describe, load_config
+from harness.load.arguments import RunOptions
+from harness.load.faults import Fault, inject
+from harness.load.plan import OPTION, Plan, Target, encode
+from harness.load.target import existing_target, of_pool
+from harness.load.verdict import host_kept_up
+from harness.observe.environment import host, versions
+from harness.observe.record import Manifest, RunRecord, Status
+from harness.observe.scraper import More, Source
+from harness.observe.scraper import Plan as ScrapePlan
+from harness.pool.process import Process
+
+logger = logging.getLogger("swarmlet")
+
+POOL_READY_WITHIN_S = 90.0
+SCRAPER_ENDS_WITHIN_S = 20.0
+FLUSH_EVERY_S = 10.0
+
+
+class Session:
+    """`over` is True when the run must end; `helpers` is how many users there are beside the kubelets."""
+
+    def __init__(self, environment: Any, options: RunOptions, helpers: int) -> None:
+        self.options = options
+        self.helpers = helpers
+        self.over = False
+        self._environment = environment
+        self._failures: list[str] = []
+        self._violations: list[str] = []
+        self._status = Status.INTERRUPTED
+        self._workers: dict[str, int] = {}
+        self._pool: Process | None = None
+        self._scraper: Process | None = None
+        self._began = time.monotonic()
+        self._flushed = self._began
+        self._loading = False
+        self._faults: list[Any] = []
+        self._finished = False
+        scenario: dict[str, Any] = {}
+        if options.scenario:
+            config = load_config(options.scenario, options.kubelets, options.overrides, os.environ)
+            scenario = {"path": options.scenario, "resolved": describe(config)}
+        manifest = Manifest(
+            name=options.record.name,
+            started=time.time(),
+            arm=options.arm,
+            sample=options.sample,
+            seed=options.seed,
+            nodes=options.kubelets,
+            arguments={"argv": sys.argv[1:], "options": msgspec.to_builtins(options, enc_hook=str)},
+            versions=versions(),
+            host=host(),
+            scenario=scenario,
+        )
+        self.record = RunRecord(options.record, manifest)
+
+    # ---- start -----------------------------------------------------------------------------------------------------
+    def start(self) -> None:
+        """Start pool and scraper, tell the workers the plan. Raises SwarmletError; `finish` is due even then."""
+        target = self._start_target()
+        plan = Plan(
+            run=secrets.token_hex(3),
+            seed=self.options.seed,
+            kubelets=self.options.kubelets,
+            target=target,
+            scenario=self.options.scenario,
+            overrides=self.options.overrides,
+            environ={key: value for key, value in os.environ.items() if key.startswith("CL2_")},
+            http=self.options.http,
+        )
+        setattr(self._environment.parsed_options, OPTION, encode(plan))
+        self._target = target
+        self._start_scraper(target)
+        self.record.event("target-ready", {"members": [member.name for member in target.members]})
+
+    def _start_target(self) -> Target:
+        options = self.options
+        if options.host or options.kubeconfig or options.endpoints:
+            target = existing_target(options.host, options.kubeconfig, options.endpoints)
+            self.record.manifest.target = {
+                "backend": "existing",
+                "members": [msgspec.to_builtins(member) for member in target.members],
+            }
+        else:
+            logs = str(options.record.resolve() / "logs")
+            pool = msgspec.structs.replace(options.pool, logs=logs)
+            self._pool = Process(
+                "pool",
+                "harness.pool.supervisor",
+                pool,
+                options.record / "logs" / "pool.log",
+                on_exit=lambda process, code: self._process_exited(process.name, code),
+                on_message=self._pool_says,
+            )
+            ready = self._pool.wait_ready(POOL_READY_WITHIN_S)
+            self.record.manifest.target = ready
+            target = of_pool(ready)
+        self.record.save()
+        return target
+
+    def _start_scraper(self, target: Target) -> None:
+        folder = self.options.record
+        ca_file = ""
+        if target.ca:
+            ca_file = str(folder / "ca.crt")
+            (folder / "ca.crt").write_text(target.ca)
+        scheme = "https" if target.tls else "http"
+        sources = [
+            Source(m.name, f"{scheme}://{m.host}:{m.port}", ca_file, token=target.token)
+            for m in target.members
+        ]
+        processes = {"locust": os.getpid()}
+        if self._pool is not None:
+            ready = self.record.manifest.target
+            processes.update({m["name"]: m["pid"] for m in ready["members"]})
+            processes.update({"store": ready["store_pid"], "pool": self._pool.pid})
+        plan = ScrapePlan(str(folder), sources, self.options.scrape_interval_s, processes)
+        self._scraper = Process(
+            "scraper",
+            "harness.observe.scraper",
+            plan,
+            folder / "logs" / "scraper.log",
+            on_exit=lambda process, code: self._process_exited(process.name, code),
+        )
+        self._scraper.send(More({"scraper": self._scraper.pid}))
+
+    # ---- while it runs ---------------------------------------------------------------------------------------------
+    def tell(self, kind: str, fields: dict[str, Any], t: float | None = None) -> None:
+        """Something happened on a worker, or here; `t` is when, in seconds since 1970."""
+        if self._finished:
+            return
+        self.record.event(kind, fields, t=t)
+        if kind == "worker-started" and self._scraper is not None:
+            self._scraper.send(More({f"worker-{fields['index']}": int(fields["pid"])}))
+        elif kind == "measurement":
+            self.record.manifest.results.setdefault("measurements", []).append(fields)
+        elif kind == "skipped-measurement":
+            self.record.mark(f"not measured: {fields['method']} ({fields['reason']})")
+        elif kind == "scenario-ended":
+            self._scenario_ended(fields["failures"], fields["violations"])
+        elif kind == "phase-started" and not self._loading:
+            self._loading = True
+            self._faults = [
+                gevent.spawn_later(fault.at_s, self._inject, fault) for fault in self.options.faults
+            ]
+
+    def take(self, report: dict[str, Any]) -> None:
+        """What a worker counted since its last report (`WorkerContext.report`)."""
+        if self._finished:
+            return
+        self.record.requests(report["requests"])
+        self.record.samples(report["samples"])
+        for name, values in report["counts"].items():
+            counts = self.record.manifest.results.setdefault(name, {})
+            for key, value in values.items():
+                counts[key] = counts.get(key, 0) + value
+
+    def look(self) -> None:
+        """Called about once a second while the run goes on: the cap, the workers, what is due to be written."""
+        now = time.monotonic()
+        self._look_at_workers()
+        cap = self.options.run_time_s
+        if cap is not None and now - self._began >= cap and not self.over:
+            self._end(Status.CAPPED if self.options.scenario else Status.COMPLETED)
+            if self.options.scenario:
+                self.record.mark(f"ended by -t after {cap:g} s, before its scenario was complete")
+        if now - self._flushed >= FLUSH_EVERY_S:
+            self._flushed = now
+            self._take_own()
+            self.record.flush()
+
+    def _take_own(self) -> None:
+        """Without workers, the one process's own counts."""
+        context = self._environment.swarmlet_context
+        if context is not None:
+            self.take(context.report())
+
+    def _look_at_workers(self) -> None:
+        clients = getattr(self._environment.runner, "clients", None)
+        if clients is None:
+            return
+        present = {client.id: client.state for client in clients.all}
+        for worker, state in present.items():
+            if state != "missing":
+                self._workers.setdefault(worker, len(self._workers))
+        for worker, index in list(self._workers.items()):
+            if present.get(worker, "missing") == "missing":
+                del self._workers[worker]
+                self._fail(f"worker {index} was lost, and its kubelets with it")
+
+    def _process_exited(self, name: str, code: int) -> None:
+        if self._finished:
+            return
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        self.record.event("process-exited", {"process": name, "code": code})
+        text = f"{name} ended unasked ({how})"
+        if name.startswith("member-") and len(self._target.members) > 1:
+            logger.error("%s; the run goes on with the other members", text)
+            self.record.mark(text, invalid=True)
+            self._failures.append(text)
+        elif name == "scraper":
+            logger.error("%s; the run goes on without its series", text)
+            self.record.mark(text, invalid=True)
+        else:
+            self._fail(text)
+
+    def _pool_says(self, message: dict[str, Any]) -> None:
+        if message.get("kind") == "process-exited":
+            self._process_exited(str(message["process"]), int(message["code"]))
+
+    def _inject(self, fault: Fault) -> None:
+        why_not = inject(self._target, fault)
+        fields = {"fault": fault.kind, "member": fault.member, "seconds": fault.seconds, "error": why_not}
+        self.tell("fault", fields)
+        if why_not:
+            self.record.mark(f"fault {fault.kind} on {fault.member} was refused: {why_not}", invalid=True)
+
+    # ---- end -------------------------------------------------------------------------------------------------------
+    def _end(self, status: Status) -> None:
+        self._status = status
+        self.over = True
+
+    def _fail(self, text: str) -> None:
+        logger.error("%s; ending the run", text)
+        self._failures.append(text)
+        self.record.mark(text, invalid=True)
+        self._end(Status.FAILED)
+
+    def _scenario_ended(self, failures: list[str], violations: list[str]) -> None:
+        self._failures.extend(failures)
+        self._violations.extend(violations)
+        for text in failures:
+            logger.error("scenario: %s", text)
+        for text in violations:
+            logger.warning("threshold missed: %s", text)
+        results = self.record.manifest.results
+        results["scenario"] = "Failure" if failures else "Success"
+        results["failures"], results["violations"] = failures, violations
+        self._end(Status.FAILED if failures else Status.COMPLETED)
+
+    @property
+    def exit_code(self) -> int:
+        """0 success, 1 something failed, 3 a threshold was missed."""
+        return 1 if self._failures else 3 if self._violations else 0
+
+    def finish(self) -> int:
+        """Close everything, in order: faults, requests, the last scrape, the pool, the record. The exit code."""
+        if self._finished:
+            return self.exit_code
+        gevent.killall(self._faults)
+        self._take_own()
+        self.record.flush()
+        if self._scraper is not None:
+            self._scraper.end_input(SCRAPER_ENDS_WITHIN_S)
+            late = host_kept_up(self.options.record)
+            self.record.manifest.results["host"] = dataclasses.asdict(late)
+            if late.invalid:
+                self.record.mark(f"invalid: host could not keep up ({late})", invalid=True)
+        self._finished = True
+        if self._pool is not None:
+            self._pool.stop()
+        self.record.finish(self._status)
+        return self.exit_code
+
+    def fail_to_start(self, error: Exception) -> None:
+        """Close the record of a run that could not begin."""
+        self._failures.append(str(error))
+        self.record.mark(str(error), invalid=True)
+        self._status = Status.FAILED
+        self.finish()

@@ -1,0 +1,195 @@
+"""Scrapes every member's /metrics and samples every process's cost, in a process of its own.
+
+Parsing thousands of lines and writing Parquet inside Locust's process would stall its loop, and with it the load
+and the latencies it measures. ``python -m harness.observe.scraper`` is told what to do by JSON lines on standard input
+(a `Plan` first, then further processes to watch) and works until that pipe ends, so it outlives a killed run just long
+enough to write what it has.
+
+A series is written when it differs from the last scrape's value; `up` (1 or 0) is written at every scrape and says
+whether the member answered, so a reader fills forward between them and knows the gaps.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import sys
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+import psutil
+
+from harness.observe.exposition import samples
+from harness.observe.record import SERIES, Parts
+
+FLUSH_EVERY_S = 10.0
+ANSWER_WITHIN_S = 4.0
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One member: where its /metrics is and how to be let in. No `ca_file`: no verification."""
+
+    member: str
+    url: str
+    ca_file: str = ""
+    token: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+
+
+class Plan(msgspec.Struct):
+    """`processes`: name -> pid, sampled with every scrape."""
+
+    record: str
+    sources: list[Source]
+    interval_s: float = 5.0
+    processes: dict[str, int] = {}
+
+
+class More(msgspec.Struct):
+    """A later line: processes that have joined."""
+
+    processes: dict[str, int] = {}
+
+
+class _Member:
+    """Keeps one connection to one member; a scrape that fails is tried again on a new one next time."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.last: dict[str, float] = {}
+        self._connection: http.client.HTTPConnection | None = None
+
+    def fetch(self) -> str | None:
+        try:
+            connection = self._connection or self._connect()
+            self._connection = connection
+            connection.request("GET", "/metrics", headers=self._headers())
+            answer = connection.getresponse()
+            body = answer.read()
+        except (OSError, http.client.HTTPException):
+            self.close()
+            return None
+        return body.decode("utf-8", "replace") if answer.status == 200 else None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Accept": "text/plain", "User-Agent": "swarmlet-scraper"}
+        if self.source.token:
+            headers["Authorization"] = f"Bearer {self.source.token}"
+        return headers
+
+    def _connect(self) -> http.client.HTTPConnection:
+        url = urlsplit(self.source.url)
+        if url.scheme == "http":
+            return http.client.HTTPConnection(url.hostname or "", url.port, timeout=ANSWER_WITHIN_S)
+        context = ssl.create_default_context(cafile=self.source.ca_file or None)
+        if not self.source.ca_file:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if self.source.cert_file:
+            context.load_cert_chain(self.source.cert_file, self.source.key_file or None)
+        return http.client.HTTPSConnection(
+            url.hostname or "", url.port, timeout=ANSWER_WITHIN_S, context=context
+        )
+
+
+class Scraper:
+    """Owns the series of a record. `scrape` is one round over all members (in parallel) and processes."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._parts = Parts(Path(plan.record) / "series", SERIES)
+        self._members = [_Member(source) for source in plan.sources]
+        self._processes: dict[str, psutil.Process] = {}
+        self._flushed = time.monotonic()
+        self.watch_processes(plan.processes)
+
+    def watch_processes(self, processes: dict[str, int]) -> None:
+        for name, pid in processes.items():
+            try:
+                self._processes[name] = psutil.Process(pid)
+            except psutil.Error:
+                continue
+
+    def scrape(self) -> None:
+        now = time.time()
+        texts: list[str | None] = [None] * len(self._members)
+
+        def fetch(index: int, member: _Member) -> None:
+            texts[index] = member.fetch()
+
+        threads = [
+            threading.Thread(target=fetch, args=item, daemon=True) for item in enumerate(self._members)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(ANSWER_WITHIN_S + 1)
+        for member, text in zip(self._members, texts, strict=True):
+            self._keep(now, member, text)
+        self._sample_processes(now)
+        if time.monotonic() - self._flushed >= FLUSH_EVERY_S:
+            self.flush()
+
+    def flush(self) -> None:
+        self._parts.flush()
+        self._flushed = time.monotonic()
+
+    def close(self) -> None:
+        self.flush()
+        for member in self._members:
+            member.close()
+
+    def _keep(self, now: float, member: _Member, text: str | None) -> None:
+        name = member.source.member
+        self._parts.add((now, name, "up", 0.0 if text is None else 1.0))
+        for series, value in samples(text or ""):
+            if member.last.get(series) != value:
+                member.last[series] = value
+                self._parts.add((now, name, series, value))
+
+    def _sample_processes(self, now: float) -> None:
+        for name, process in list(self._processes.items()):
+            try:
+                with process.oneshot():
+                    cpu = process.cpu_times()
+                    memory = process.memory_info().rss
+            except psutil.Error:
+                del self._processes[name]
+                continue
+            self._parts.add((now, name, "process_cpu_seconds_total", cpu.user + cpu.system))
+            self._parts.add((now, name, "process_resident_memory_bytes", float(memory)))
+
+
+def main() -> None:
+    """Scrape until standard input ends; one more scrape and a flush then."""
+    scraper: Scraper | None = None
+    plan = msgspec.json.decode(sys.stdin.buffer.readline(), type=Plan)
+    ended = threading.Event()
+    scraper = Scraper(plan)
+
+    def listen() -> None:
+        for line in sys.stdin.buffer:
+            scraper.watch_processes(msgspec.json.decode(line, type=More).processes)
+        ended.set()
+
+    threading.Thread(target=listen, daemon=True).start()
+    due = time.monotonic()
+    while True:
+        scraper.scrape()
+        due = max(due + plan.interval_s, time.monotonic())
+        if ended.wait(max(0.0, due - time.monotonic())):
+            break
+    scraper.scrape()
+    scraper.close()
+
+
+if __name__ == "__main__":
+    main()

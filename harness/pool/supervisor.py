@@ -1,0 +1,70 @@
+"""The process that owns a pool: ``python -m harness.pool.supervisor`` with `PoolOptions` as JSON on standard input.
+
+It says ``describe()`` of the pool when all members are ready, then a line for each process that ends unasked, and stops
+everything on SIGTERM, SIGINT, or the end of its standard input (its parent has gone).
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from harness.pool.emulated import EmulatedPool, PoolOptions
+from harness.wire.errors import SwarmletError
+
+
+def supervise(
+    options: PoolOptions,
+    *,
+    on_ready: Callable[[EmulatedPool], None],
+    on_event: Callable[[dict[str, Any]], None],
+    ended: threading.Event,
+) -> None:
+    """Run a pool until `ended` is set or a signal comes. Call from the main thread."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ended.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    pool = EmulatedPool(options, on_event)
+    try:
+        pool.start()
+        if not ended.is_set():
+            on_ready(pool)
+        while not ended.wait(1.0):  # in slices: a signal handler runs only between waits on some platforms
+            pass
+    finally:
+        pool.stop()
+
+
+def say(message: dict[str, Any]) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def main() -> None:
+    options = msgspec.json.decode(sys.stdin.buffer.readline(), type=PoolOptions)
+    ended = threading.Event()
+
+    def wait_for_parent() -> None:
+        for _ in sys.stdin.buffer:
+            pass
+        ended.set()
+
+    threading.Thread(target=wait_for_parent, daemon=True).start()
+    try:
+        supervise(options, on_ready=lambda pool: say(pool.describe()), on_event=say, ended=ended)
+    except SwarmletError as error:
+        say({"error": str(error)})
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,262 @@
+"""Strategic merge patch (am/util/strategicpatch/patch.go): apply one to an object.
+
+Maps merge, null deletes, lists are replaced unless the field merges by a key (patchschema.py). Directives:
+``$patch: replace|delete`` in a map or list element, ``$retainKeys``, ``$setElementOrder/<list>``,
+``$deleteFromPrimitiveList/<list>``. Neither the object nor the patch is changed; the result shares what did not
+change with the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from harness.wire.errors import SwarmletError
+from harness.wire.patchschema import Field, Fields, ListField, fields_of, fields_of_kind
+
+DIRECTIVE = "$patch"
+RETAIN_KEYS = "$retainKeys"
+SET_ORDER = "$setElementOrder/"
+DELETE_SCALARS = "$deleteFromPrimitiveList/"
+
+
+class MergeError(SwarmletError):
+    """A patch that does not fit. `bad_request`: a real server answers 400, else 500."""
+
+    def __init__(self, message: str, *, bad_request: bool = False) -> None:
+        super().__init__(message)
+        self.bad_request = bad_request
+
+
+def apply_strategic(original: dict[str, Any], patch: dict[str, Any], kind: str) -> dict[str, Any]:
+    """`original` with `patch`, by the rules of `kind` (``Pod``). Raises MergeError."""
+    return _merge_map(original, patch, fields_of_kind(kind))
+
+
+def _merge_map(original: dict[str, Any], patch: dict[str, Any], fields: Fields) -> dict[str, Any]:
+    if DIRECTIVE in patch:
+        return _replaced_map(patch)
+    if RETAIN_KEYS in patch:
+        original = _retained(original, patch)
+    merged = dict(original)
+    ordered = _merge_ordered(merged, patch, fields)
+    for key, value in patch.items():
+        if key in ordered or key == RETAIN_KEYS or key.startswith(SET_ORDER):
+            continue
+        if key.startswith(DELETE_SCALARS):
+            _delete_scalars(merged, key[len(DELETE_SCALARS) :], value)
+        elif value is None:
+            merged.pop(key, None)
+        else:
+            _merge_field(merged, key, value, fields.get(key))
+    return merged
+
+
+def _replaced_map(patch: dict[str, Any]) -> dict[str, Any]:
+    directive = patch[DIRECTIVE]
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != DIRECTIVE}
+    if directive == "delete":
+        return {}
+    raise MergeError(f"unknown patch type: {directive} in map: {patch}")
+
+
+def _retained(original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    keys = patch[RETAIN_KEYS]
+    if not isinstance(keys, list) or any(
+        value is not None and not key.startswith((RETAIN_KEYS, SET_ORDER, DELETE_SCALARS)) and key not in keys
+        for key, value in patch.items()
+    ):
+        raise MergeError("invalid patch format of retainKeys", bad_request=True)
+    return {key: value for key, value in original.items() if key in keys}
+
+
+def _merge_field(merged: dict[str, Any], key: str, value: Any, field: Field | None) -> None:
+    present = merged.get(key)
+    if isinstance(present, dict) and isinstance(value, dict):
+        merged[key] = _merge_map(present, value, fields_of(field))
+    elif isinstance(present, list) and isinstance(value, list) and isinstance(field, ListField):
+        merged[key] = _merge_list(present, value, field)
+    else:
+        keep, cleaned = _cleaned(value)
+        if keep:
+            merged[key] = cleaned
+        else:
+            merged.pop(key, None)
+
+
+def _cleaned(value: Any) -> tuple[bool, Any]:
+    """A value that is new to the object: without nulls in maps and without what carries a directive (keep, value)."""
+    if isinstance(value, dict):
+        if DIRECTIVE in value:
+            return False, None
+        kept = {}
+        for key, item in value.items():
+            keep, cleaned = (False, None) if item is None else _cleaned(item)
+            if keep:
+                kept[key] = cleaned
+        return True, kept
+    if isinstance(value, list):
+        pairs = [_cleaned(item) for item in value]
+        return True, [cleaned for keep, cleaned in pairs if keep]
+    return True, value
+
+
+# ---- lists ---------------------------------------------------------------------------------------------------------
+def _merge_list(original: list[Any], patch: list[Any], field: ListField) -> list[Any]:
+    if not original and not patch:
+        return original
+    first = (original or patch)[0]
+    if not isinstance(first, dict):
+        merged = list(dict.fromkeys(_scalar(item) for item in [*original, *patch]))
+        return _arrange(merged, patch, original, "")
+    if not field.key:
+        raise MergeError("cannot merge lists without merge key")
+    kept, additions = _apply_element_directives(original, patch, field.key)
+    merged = _merge_elements(kept, additions, field)
+    return _arrange(merged, additions, kept, field.key)
+
+
+def _apply_element_directives(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
+    """(what stays of the original, the patch's ordinary elements)."""
+    additions, deleted, replace = [], set(), False
+    for element in patch:
+        directive = _element(element).get(DIRECTIVE)
+        if directive is None:
+            additions.append(element)
+        elif directive == "delete":
+            deleted.add(_key_of(element, key))
+        elif directive == "replace":
+            replace = True
+        elif directive == "merge":
+            raise MergeError("merging lists cannot yet be specified in the patch")
+        else:
+            raise MergeError(f"unknown patch type: {directive} in map: {element}")
+    if replace:
+        return additions, []
+    if deleted:
+        original = [element for element in original if _key_of(element, key) not in deleted]
+    return original, additions
+
+
+def _merge_elements(original: list[Any], additions: list[Any], field: ListField) -> list[Any]:
+    merged = list(original)
+    places: dict[Any, int] = {}
+    for at, element in enumerate(merged):
+        places.setdefault(_key_of(element, field.key), at)
+    for element in additions:
+        value = _key_of(element, field.key)
+        if value in places:
+            at = places[value]
+            merged[at] = _merge_map(merged[at], element, fields_of(field))
+        else:
+            places[value] = len(merged)
+            merged.append(_cleaned(element)[1])
+    return merged
+
+
+def _arrange(merged: list[Any], order: list[Any], server_order: list[Any], key: str) -> list[Any]:
+    """The patch's elements in the patch's order, the others in the server's, interleaved by the server's."""
+    rank = _ranks(order, key)
+    server = _ranks(server_order, key)
+    mine: list[Any] = []
+    others: list[Any] = []
+    for element in merged:
+        (mine if _identity(element, key) in rank else others).append(element)
+    mine.sort(key=lambda element: rank[_identity(element, key)])
+    others.sort(key=lambda element: server.get(_identity(element, key), len(server)))
+    result: list[Any] = []
+    at = 0
+    for element in mine:
+        place = server.get(_identity(element, key))
+        while at < len(others) and place is not None:
+            before = server.get(_identity(others[at], key))
+            if before is None or before > place:
+                break
+            result.append(others[at])
+            at += 1
+        result.append(element)
+    return result + others[at:]
+
+
+def _merge_ordered(merged: dict[str, Any], patch: dict[str, Any], fields: Fields) -> set[str]:
+    """Carry out each $setElementOrder together with its list; the names of the lists that are done."""
+    done: set[str] = set()
+    for directive, order in patch.items():
+        if not directive.startswith(SET_ORDER):
+            continue
+        name = directive[len(SET_ORDER) :]
+        original, additions = merged.get(name), patch.get(name)
+        if not all(isinstance(each, list | None) for each in (original, additions)) or not isinstance(
+            order, list
+        ):
+            raise MergeError("expected a []interface {}, but received another type")
+        field = fields.get(name)
+        key = field.key if isinstance(field, ListField) else ""
+        _check_order(additions or [], order, key)
+        if original is None and additions is None:
+            continue
+        done.add(name)
+        if additions is None:
+            result = original
+        elif original is None:
+            result = _cleaned(additions)[1]
+        elif isinstance(field, ListField):
+            result = _merge_list(original, additions, field)
+        else:
+            result = additions
+        merged[name] = _arrange(result or [], order, original or [], key)
+    return done
+
+
+def _check_order(additions: list[Any], order: list[Any], key: str) -> None:
+    """The patch's elements must come in the order that it sets."""
+    if not additions or not order:
+        return
+    remaining = iter(order)
+    for element in additions:
+        if isinstance(element, dict) and DIRECTIVE in element:
+            continue
+        wanted = _key_of(element, key) if key else element
+        if not any((_key_of(each, key) if key else each) == wanted for each in remaining):
+            raise MergeError(
+                f"The order in patch list:\n{additions}\n doesn't match $setElementOrder list:\n{order}\n"
+            )
+
+
+def _delete_scalars(merged: dict[str, Any], name: str, values: Any) -> None:
+    present = merged.get(name)
+    if not isinstance(values, list):
+        raise MergeError("invalid patch format of primitive list", bad_request=True)
+    if isinstance(present, list):
+        merged[name] = [item for item in present if item not in values]
+
+
+def _element(element: Any) -> dict[str, Any]:
+    if not isinstance(element, dict):
+        raise MergeError("expected a map[string]interface {}, but received another type")
+    return element
+
+
+def _key_of(element: Any, key: str) -> Any:
+    try:
+        return _scalar(_element(element)[key])
+    except KeyError:
+        raise MergeError(f"map: {element} does not contain declared merge key: {key}") from None
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        raise MergeError(f"expected a scalar, but received {value}")
+    return value
+
+
+def _identity(element: Any, key: str) -> Any:
+    return _key_of(element, key) if key else _scalar(element)
+
+
+def _ranks(elements: Iterable[Any], key: str) -> dict[Any, int]:
+    ranks: dict[Any, int] = {}
+    for at, element in enumerate(elements):
+        ranks.setdefault(_identity(element, key), at)
+    return ranks

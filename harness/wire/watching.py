@@ -1,0 +1,97 @@
+"""Framing of JSON watch streams: one ``{"type":...,"object":...}`` a line (am/runtime/serializer/json framer).
+
+The object stays bytes: who needs a view of it decodes it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from harness.wire.errors import SwarmletError
+
+ADDED = "ADDED"
+MODIFIED = "MODIFIED"
+DELETED = "DELETED"
+BOOKMARK = "BOOKMARK"
+ERROR = "ERROR"
+
+_HEAD = b'{"type":"'
+_MIDDLE = b'","object":'
+_KNOWN = {kind.encode(): kind for kind in (ADDED, MODIFIED, DELETED, BOOKMARK, ERROR)}
+_NAMES = {kind: kind for kind in _KNOWN.values()}  # so that readers may compare with `is`
+_HEADS = {kind: _HEAD + kind.encode() + _MIDDLE for kind in _KNOWN.values()}
+
+
+class WatchError(SwarmletError):
+    """A line that is not a watch event."""
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+
+
+class WatchDecoder:
+    """Bytes of a stream in, in any split; events out. Keeps nothing while lines arrive whole."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self) -> None:
+        self._rest: bytes | bytearray = b""
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of a line that has not ended yet: not 0 at the end of a stream means it was cut off."""
+        return len(self._rest)
+
+    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
+        """The (type, object) of each line that `data` completes. Raises WatchError."""
+        if self._rest:
+            data = self._join(data)
+            if not data:
+                return []
+        events = []
+        start = 0
+        while (end := data.find(b"\n", start)) >= 0:
+            if end > start:
+                events.append(_read(data, start, end))
+            start = end + 1
+        self._rest = data[start:]
+        return events
+
+    def _join(self, data: bytes) -> bytes:
+        """What was kept and `data`, or b"" (and all is kept) while the line goes on."""
+        if not isinstance(self._rest, bytearray):  # a large event comes in many pieces: no copy for each
+            self._rest = bytearray(self._rest)
+        self._rest += data
+        if b"\n" not in data:
+            return b""
+        whole = bytes(self._rest)
+        self._rest = b""
+        return whole
+
+
+def _read(data: bytes, start: int, end: int) -> tuple[str, bytes]:
+    """The event of the line at ``data[start:end]``; the object is copied once."""
+    if data.startswith(_HEAD, start):  # every real apiserver writes `type` first, without spaces
+        quote = data.find(b'"', start + 9, end)
+        kind = _KNOWN.get(data[start + 9 : quote])
+        if kind is not None and data.startswith(_MIDDLE, quote) and data.endswith(b"}}", quote, end):
+            return kind, data[quote + 11 : end - 1]
+    line = data[start:end]
+    try:
+        event = _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise WatchError(f"unable to decode an event from the watch stream: {error}: {line[:80]!r}") from None
+    return _NAMES.get(event.type, event.type), bytes(event.object)
+
+
+def encode_event(kind: str, body: bytes) -> bytes:
+    """One line of a stream. `body` is a JSON object, with or without a line feed after it."""
+    head = _HEADS.get(kind) or _HEAD + kind.encode() + _MIDDLE
+    if body.endswith(b"\n"):
+        body = body[:-1]
+    return b"%b%b}\n" % (head, body)

@@ -1,0 +1,55 @@
+"""What every test gets: a check that it left nothing running or open."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+DATA = Path(__file__).parent / "data"
+
+
+def _open_files() -> set[str]:
+    """Open descriptors as "number target"; those that libraries open once for a whole process are left out."""
+    found = set()
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{number}")
+        except OSError:
+            continue
+        if target.startswith(("socket:", "pipe:")) or (target.startswith("/") and not target.startswith("/dev/")):
+            found.add(f"{number} {target}")
+    return found
+
+
+def _greenlets() -> int:
+    """Greenlets that still run, the hub aside; 0 where gevent was never imported."""
+    gevent = sys.modules.get("gevent")
+    if gevent is None:
+        return 0
+    return sum(isinstance(thing, gevent.Greenlet) and not thing.dead for thing in gc.get_objects())
+
+
+def _children() -> set[int]:
+    return {child.pid for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE}
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test that leaves a file descriptor, a greenlet or a process behind."""
+    uses_gevent = "gevent" in sys.modules
+    greenlets = _greenlets() if uses_gevent else 0
+    files, children = _open_files(), _children()
+    yield
+    if _open_files() - files:
+        gc.collect()
+    leaked = _open_files() - files
+    assert not leaked, f"left open: {sorted(leaked)}"
+    assert not (_children() - children), f"left running: {_children() - children}"
+    if uses_gevent:
+        assert _greenlets() <= greenlets, "left greenlets running"

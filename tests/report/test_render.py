@@ -1,0 +1,63 @@
+"""The three files hold the figures, and nothing from anywhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from harness.compare.run import Run
+from harness.report.render import render
+from tests.records import make_record
+
+
+def _render(tmp_path: Path) -> Path:
+    runs = [
+        Run(
+            make_record(
+                tmp_path / "runs" / f"{arm}-{n}", arm=arm, sample=n, members=members, barrier_s=barrier + n
+            )
+        )
+        for n in (1, 2)
+        for arm, members, barrier in (("1 master", 1, 40.0), ("3 masters", 3, 20.0))
+    ]
+    runs.append(Run(make_record(tmp_path / "runs" / "late", arm="3 masters", marks=(("late <host>", True),))))
+    render(runs, tmp_path, "One master or three?")
+    return tmp_path
+
+
+def test_all_three_files_say_the_same_barrier(tmp_path: Path) -> None:
+    folder = _render(tmp_path)
+    data = msgspec.json.decode((folder / "report.json").read_bytes())
+    barrier = next(row for row in data["rows"] if row["key"] == "barrier")
+    assert barrier["arms"]["3 masters"] == {"values": [21.0, 22.0], "median": 21.5, "range": [21.0, 22.0]}
+    assert (
+        "| 41.5 s (41 s to 42 s) | 21.5 s (21 s to 22 s) | −20 s (×0.518) |"
+        in (folder / "report.md").read_text()
+    )
+    assert "21.5 s" in (folder / "report.html").read_text()
+
+
+def test_markdown_tables_are_whole(tmp_path: Path) -> None:
+    lines = (_render(tmp_path) / "report.md").read_text().splitlines()
+    head = next(index for index, line in enumerate(lines) if line.startswith("| figure | members | 1 master"))
+    columns = lines[head].count("|")
+    assert columns == 6
+    end = lines.index("", head)
+    assert end - head > 15
+    assert {line.count("|") for line in lines[head:end]} == {columns}
+
+
+def test_pictures_of_the_markdown_exist(tmp_path: Path) -> None:
+    folder = _render(tmp_path)
+    text = (folder / "report.md").read_text()
+    pictures = [line.split("](")[1].rstrip(")") for line in text.splitlines() if line.startswith("![")]
+    assert "charts/watches-busiest.svg" in pictures
+    assert all((folder / picture).read_text().startswith("<svg") for picture in pictures)
+
+
+def test_html_needs_nothing_from_the_network_and_escapes_text(tmp_path: Path) -> None:
+    text = (_render(tmp_path) / "report.html").read_text()
+    assert "<script src" not in text
+    assert "<link" not in text
+    assert "late &lt;host&gt;" in text

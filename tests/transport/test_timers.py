@@ -1,0 +1,156 @@
+"""One heap of timers and the greenlet in which they run."""
+
+from __future__ import annotations
+
+import gevent
+import pytest
+from gevent.event import Event
+
+from harness.transport.dispatch import TURN_ITEMS, Dispatcher
+from harness.transport.timers import COMPACT_ABOVE, Timers
+
+
+def wait_for(event: Event) -> None:
+    assert event.wait(10)
+
+
+def test_timers_run_in_order_of_their_time_then_of_their_making(timers):
+    order, done = [], Event()
+    now = timers.now()
+    timers.call_at(now + 0.02, done.set)
+    timers.call_at(now + 0.01, lambda: order.append("third"))
+    timers.call_at(now, lambda: order.append("first"))
+    timers.call_at(now, lambda: order.append("second"))
+    timers.call_at(now + 0.01, lambda: order.append("fourth"))
+    wait_for(done)
+    assert order == ["first", "second", "third", "fourth"]
+
+
+def test_a_timer_never_runs_before_its_time(timers):
+    late, done = [], Event()
+    for step in range(20):
+        when = timers.now() + step / 1000
+        timers.call_at(when, lambda when=when: late.append(timers.now() - when))
+    timers.call_later(0.03, done.set)
+    wait_for(done)
+    assert len(late) == 20
+    assert min(late) >= 0
+
+
+def test_a_cancelled_timer_does_not_run(timers):
+    ran, done = [], Event()
+    timer = timers.call_later(0, lambda: ran.append(1))
+    timer.cancel()
+    timer.cancel()
+    timers.call_later(0.005, done.set)
+    wait_for(done)
+    assert (ran, timer.pending) == ([], False)
+
+
+def test_a_timer_cancelled_by_one_that_is_due_with_it_does_not_run(timers):
+    ran, done = [], Event()
+    now = timers.now()
+    timers.call_at(now, lambda: second.cancel())
+    second = timers.call_at(now, lambda: ran.append(1))
+    timers.call_at(now, done.set)
+    wait_for(done)
+    assert ran == []
+
+
+def test_cancelled_timers_leave_the_heap(timers):
+    kept = timers.call_later(60, lambda: None)
+    for _ in range(10 * COMPACT_ABOVE):
+        timers.call_later(30, lambda: None).cancel()
+    assert timers.pending == 1
+    assert len(timers._heap) <= 2 * COMPACT_ABOVE + 1
+    kept.cancel()
+
+
+def test_a_timer_may_set_another(timers):
+    done = Event()
+    timers.call_later(0, lambda: timers.call_later(0.001, done.set))
+    wait_for(done)
+
+
+def test_an_error_in_a_timer_is_logged_and_the_next_one_runs(timers, caplog):
+    done = Event()
+
+    def fail() -> None:
+        raise ValueError("mine")
+
+    timers.call_later(0, fail)
+    timers.call_later(0, done.set)
+    wait_for(done)
+    assert [record.exc_info[0] for record in caplog.records] == [ValueError]
+
+
+def test_close_drops_what_is_left():
+    timers = Timers()
+    ran = []
+    timer = timers.call_later(0, lambda: ran.append(1))
+    timers.close()
+    timers.close()
+    gevent.sleep(0.005)
+    assert (ran, timer.pending, timers.pending) == ([], False, 0)
+
+
+@pytest.fixture
+def dispatcher():
+    made = Dispatcher()
+    yield made
+    made.close()
+
+
+def test_work_runs_in_order_in_one_greenlet_and_flushes_follow_each_item(dispatcher):
+    seen, done = [], Event()
+
+    def item(name):
+        seen.append((name, gevent.getcurrent()))
+        dispatcher.flush_later(lambda: seen.append((f"flush {name}", gevent.getcurrent())))
+
+    dispatcher.push(lambda: item("a"))
+    dispatcher.push(lambda: item("b"))
+    dispatcher.push(done.set)
+    wait_for(done)
+    assert [name for name, _ in seen] == ["a", "flush a", "b", "flush b"]
+    assert len({greenlet for _, greenlet in seen}) == 1
+    assert gevent.getcurrent() not in {greenlet for _, greenlet in seen}
+
+
+def test_a_flush_without_work_happens_too(dispatcher):
+    done = Event()
+    dispatcher.flush_later(done.set)
+    wait_for(done)
+
+
+def test_others_get_their_turn_between_many_items(dispatcher):
+    count, seen_at, done = [], [], Event()
+    for _ in range(3 * TURN_ITEMS):
+        dispatcher.push(lambda: count.append(1))
+    dispatcher.push(done.set)
+    greenlet = gevent.spawn(lambda: seen_at.append(len(count)))
+    wait_for(done)
+    greenlet.join()
+    assert seen_at[0] < 3 * TURN_ITEMS
+
+
+def test_work_that_blocks_delays_what_is_behind_it_and_breaks_nothing(dispatcher):
+    order, done = [], Event()
+
+    def block():
+        gevent.sleep(0.002)
+        order.append("blocked")
+
+    dispatcher.push(block)
+    dispatcher.push(lambda: order.append("behind"))
+    dispatcher.push(done.set)
+    wait_for(done)
+    assert order == ["blocked", "behind"]
+
+
+def test_close_from_inside_ends_the_greenlet_too():
+    made, done = Dispatcher(), Event()
+    made.push(lambda: (made.close(), done.set()))
+    wait_for(done)
+    gevent.sleep(0)
+    assert made._greenlet.dead
