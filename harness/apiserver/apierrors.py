@@ -89,4 +89,6 @@ def too_long(field: str, limit_bytes: int) -> FieldError:
 
 def not_supported(field: str, value: object, allowed: Sequence[str]) -> FieldError:
     values = ", ".join(quote(item) for item in allowed)
-    return Cause("FieldValueNotSupported", f"Unsupported value: {_shown(value)}: supported values: {values}", field)
+    return Cause(
+        "FieldValueNotSupported", f"Unsupported value: {_shown(value)}: supported values: {values}", field
+    )

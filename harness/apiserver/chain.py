@@ -16,6 +16,7 @@ from random import Random
 
 from harness.apiserver.authentication import Authenticator, UserInfo
 from harness.apiserver.authorization import Authorizer, forbidden_status
+from harness.apiserver.cacher import Cacher
 from harness.apiserver.capacity import Host
 from harness.apiserver.clock import Clock, Task, Timer, spawn
 from harness.apiserver.costs import operation_cost
@@ -24,6 +25,7 @@ from harness.apiserver.flowcontrol import Admission, FlowController, Rejection, 
 from harness.apiserver.flowcontrol.controller import wait_limit
 from harness.apiserver.handlers.call import Answer, Call
 from harness.apiserver.handlers.negotiate import negotiate
+from harness.apiserver.handlers.reading import check_ready
 from harness.apiserver.handlers.watching import serve_watch, watch_options
 from harness.apiserver.impersonation import Impersonation
 from harness.apiserver.requestmetrics import Labels, RequestMetrics, labels_of
@@ -248,7 +250,9 @@ class _Request:
         await self._chain.host.work(costs.discovery_us - costs.filters_us)
         page = self._chain.pages(info, self._exchange)
         status, content_type, body = page or (404, TEXT, NOT_FOUND_TEXT)
-        self._respond(status, content_type, body, {} if status < 400 else {"x-content-type-options": "nosniff"})
+        self._respond(
+            status, content_type, body, {} if status < 400 else {"x-content-type-options": "nosniff"}
+        )
 
     def _call(self, user: UserInfo, info: RequestInfo, endpoint: Endpoint) -> Call:
         representation = negotiate(self._exchange.headers.get("accept", ""))
@@ -292,6 +296,8 @@ class _Request:
         options = watch_options(call)
         cost, _ = operation_cost(chain.host.costs, "watch", info.resource)
         await chain.host.work(cost - chain.host.costs.filters_us)
+        if isinstance(endpoint.source, Cacher):
+            check_ready(endpoint.source)
         labels = self._labels
         assert labels is not None
         required = options.fields.required if options.fields is not None else _requires_nothing
@@ -302,9 +308,6 @@ class _Request:
         headers = self._headers(JSON, {})
         try:
             await serve_watch(call, endpoint.source, options, headers, self._initialized)
-        except StatusError:
-            self._answered = False
-            raise
         finally:
             forget()
             chain.open_watches -= 1
@@ -315,7 +318,8 @@ class _Request:
     def _initialized(self) -> None:
         """The initial events are queued: the seats are free again, and the watch goes on without any."""
         info, labels = self._info, self._labels
-        assert info is not None and labels is not None
+        assert info is not None
+        assert labels is not None
         if self._admission is not None:
             self._admission.cancel()
         if info.query.get("sendInitialEvents") == "true":

@@ -50,6 +50,15 @@ _KIND_OF: dict[str, tuple[str, str, str]] = {  # subresource: group, version, ki
 }
 
 
+_BINDINGS = {
+    "name": "bindings",
+    "singularName": "binding",
+    "namespaced": True,
+    "kind": "Binding",
+    "verbs": ["create"],
+}
+
+
 def storage_version_hash(resource: Resource) -> str:
     """as/endpoints/discovery/storageversionhash.go: 8 bytes of the SHA-256 of group/version/kind."""
     text = f"{resource.group}/{resource.version}/{resource.kind}"
@@ -131,7 +140,7 @@ class Discovery:
                 prefix = self._prefix(group, version)
                 documents[f"/{prefix}"] = self._resource_list(group, version)
                 documents[f"/openapi/v3/{prefix}"] = self._openapi_v3(group, version)
-        documents["/"] = {"paths": sorted(documents) + ["/healthz", "/livez", "/metrics", "/readyz"]}
+        documents["/"] = {"paths": [*sorted(documents), "/healthz", "/livez", "/metrics", "/readyz"]}
         return {path: _encode(document) + b"\n" for path, document in documents.items()}
 
     @staticmethod
@@ -149,7 +158,7 @@ class Discovery:
         return sorted(found, key=lambda item: item.resource)
 
     def _resource_list(self, group: str, version: str) -> Object:
-        entries = []
+        entries: list[Object] = [] if group else [_BINDINGS]
         for resource in self._in(group, version):
             entries.append(_entry(resource))
             entries += [_subentry(resource, subresource) for subresource in resource.subresources]
@@ -166,7 +175,10 @@ class Discovery:
             versions = [
                 {
                     "version": version,
-                    "resources": [_aggregated(resource) for resource in self._in(group, version)],
+                    "resources": [
+                        *([] if group else [_AGGREGATED_BINDINGS]),
+                        *(_aggregated(resource) for resource in self._in(group, version)),
+                    ],
                     "freshness": "Current",
                 }
                 for version in self._groups.get(group, ())
@@ -235,10 +247,21 @@ def _aggregated(resource: Resource) -> Object:
     subresources = []
     for subresource in resource.subresources:
         group, version, kind = _KIND_OF.get(subresource, ("", "", resource.kind))
-        gvk = {"group": group, "version": version, "kind": kind} if group else {**_gvk(resource), "kind": kind}
+        gvk = (
+            {"group": group, "version": version, "kind": kind} if group else {**_gvk(resource), "kind": kind}
+        )
         verbs = list(_VERBS_OF.get(subresource, ("get", "patch", "update")))
         subresources.append({"subresource": subresource, "responseKind": gvk, "verbs": verbs})
     return entry | ({"subresources": subresources} if subresources else {})
+
+
+_AGGREGATED_BINDINGS = {
+    "resource": "bindings",
+    "responseKind": {"group": "", "version": "v1", "kind": "Binding"},
+    "scope": "Namespaced",
+    "singularResource": "binding",
+    "verbs": ["create"],
+}
 
 
 def _gvk(resource: Resource) -> Object:

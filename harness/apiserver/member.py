@@ -42,7 +42,9 @@ from harness.apiserver.systemobjects import create_system_objects
 from harness.apiserver.uncached import StoreLister, Uncached
 from harness.wire.paths import RequestInfo
 
-COUNT_PERIOD_S = 60.0  # as/registry/generic/registry/store.go: how often objects are counted, for flow control
+COUNT_PERIOD_S = (
+    60.0  # as/registry/generic/registry/store.go: how often objects are counted, for flow control
+)
 RETRY_S = 1.0
 MAX_FAULT_S = 3600.0
 _BINDABLE = ("Node", "Pod", "Secret")
@@ -54,9 +56,7 @@ class Member:
     """`start()` fills the caches and makes the system objects; then `handle` answers, one exchange at a time or
     thousands at once. Everything happens on the clock's thread."""
 
-    def __init__(
-        self, options: MemberOptions, clock: Clock, store: Store, host: Host | None = None
-    ) -> None:
+    def __init__(self, options: MemberOptions, clock: Clock, store: Store, host: Host | None = None) -> None:
         self.options = options
         self.clock = clock
         self.metrics = Metrics()
@@ -117,6 +117,7 @@ class Member:
             except StoreError:
                 await sleep(self.clock, RETRY_S)
         self._count_objects()
+        self._charge_watches()
         self.ready = True
 
     def stop(self) -> None:
@@ -264,6 +265,12 @@ class Member:
                 resource = source.resource
                 self.flow.counts.set(resource.group, resource.resource, count, average)
         self.clock.call_at(self.clock.now() + COUNT_PERIOD_S, self._count_objects)
+
+    def _charge_watches(self) -> None:
+        """What open watches cost at rest, each second."""
+        if not self._stopped:
+            self.host.charge(self.host.costs.watch_idle_us * self.chain.open_watches)
+            self.clock.call_at(self.clock.now() + 1.0, self._charge_watches)
 
     def _load(self) -> Load:
         cached = sum(source.size_bytes for source in self._sources.values() if isinstance(source, Cacher))

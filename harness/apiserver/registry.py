@@ -14,7 +14,6 @@ from typing import Any, Protocol
 import msgspec
 
 from harness.apiserver.admission import Admission, Attributes, Operation
-from harness.apiserver.authentication import UserInfo
 from harness.apiserver.apierrors import (
     already_exists,
     bad_request,
@@ -23,12 +22,14 @@ from harness.apiserver.apierrors import (
     not_found,
     unclassified,
 )
+from harness.apiserver.authentication import UserInfo
 from harness.apiserver.cachedobject import CachedObject, splice
 from harness.apiserver.clock import Clock, Promise
 from harness.apiserver.deletion import Deletion, Verdict, due_during_update
 from harness.apiserver.resources import Resource
 from harness.apiserver.store import ABSENT, GetResult, KeyValue, Txn, TxnResult
 from harness.apiserver.strategies import Context, Strategy
+from harness.apiserver.strategies.shapes import check_stored, misfit
 from harness.wire.gotext import quote
 from harness.wire.rfc3339 import seconds
 from harness.wire.status import Cause, StatusError
@@ -37,6 +38,7 @@ Object = dict[str, Any]
 Mutation = Callable[[Object, int], Object]
 """(object as stored, its revision) -> the object as it should be, a new one (the argument itself for a binding)."""
 
+_WRONG_TYPE = (TypeError, AttributeError, KeyError, ValueError, IndexError)
 MAX_RETRIES_WHEN_CREATING = 8  # as/registry/generic/registry/store.go: with a generated name
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -124,6 +126,13 @@ class Registry:
     # ---- create ----------------------------------------------------------------------------------------------------
     async def create(self, caller: Caller, new: Object) -> Written:
         """Write a new object, which is completed in place. Raises StatusError."""
+        try:
+            return await self._create(caller, new)
+        except _WRONG_TYPE as error:
+            self._explain(new, error)
+            raise
+
+    async def _create(self, caller: Caller, new: Object) -> Written:
         meta = new["metadata"]
         self._check_namespace(meta, caller.namespace)
         self.strategy.default(new)
@@ -149,8 +158,8 @@ class Registry:
 
     async def _insert(self, caller: Caller, new: Object) -> Written | None:
         """None where the key exists."""
-        value = _encode(self.strategy.ordered(new))
         key = self.resource.key(caller.namespace, new["metadata"]["name"])
+        value = self._encoded(new)
         if caller.dry_run:
             return None if (await self._store.get(key)).kv is not None else Written(value, created=True)
         result = await self._store.txn(Txn(key, value, ABSENT))
@@ -164,7 +173,7 @@ class Registry:
         if not name:
             why = "was undeterminable: name must be provided"
             raise bad_request(f"the name of the object ({caller.name} based on URL) {why}")
-        if name != caller.name:
+        if not isinstance(name, str) or name != caller.name:
             why = f"does not match the name on the URL ({caller.name})"
             raise bad_request(f"the name of the object ({name}) {why}")
         self._check_namespace(meta, caller.namespace)
@@ -221,12 +230,12 @@ class Registry:
         while True:
             try:
                 new = self._changed(caller, mutate, state, kind)
+                value = self._encoded(new)
             except StatusError:
                 if state.fresh:
                     raise
                 state = await self._reread(key, caller.name)  # a stale copy must not refuse
                 continue
-            value = _encode(self.strategy.ordered(new))
             if value == state.value:
                 if state.fresh:
                     return Written(splice(value, state.revision))
@@ -244,11 +253,18 @@ class Registry:
 
     def _changed(self, caller: Caller, mutate: Mutation, state: _State, kind: str) -> Object:
         """The new object, completed, admitted and valid."""
-        strategy = self.strategy
         old = state.decode()
         new = mutate(old, state.revision)
         if kind == "binding":
             return new
+        try:
+            return self._completed(caller, new, old, kind)
+        except _WRONG_TYPE as error:
+            self._explain(new, error)
+            raise
+
+    def _completed(self, caller: Caller, new: Object, old: Object, kind: str) -> Object:
+        strategy = self.strategy
         if kind == "status":
             strategy.default_status(new)
         else:
@@ -326,6 +342,26 @@ class Registry:
     ) -> Attributes:
         return Attributes(
             operation, self.resource, caller.subresource, caller.namespace, name, caller.user, new, old
+        )
+
+    def _encoded(self, new: Object) -> bytes:
+        """The bytes to store; what caches and authorizers could not read back is refused here."""
+        value = _encode(self.strategy.ordered(new))
+        why = check_stored(self.resource.kind, value)
+        if why is not None:
+            raise self._cannot(why)
+        return value
+
+    def _explain(self, new: Object, error: Exception) -> None:
+        """Raise StatusError 400 where an object of the wrong shape was the cause of `error`."""
+        why = misfit(self.resource.kind, new)
+        if why is not None:
+            raise self._cannot(why) from error
+
+    def _cannot(self, why: str) -> StatusError:
+        kind = self.resource.kind
+        return bad_request(
+            f'{kind} in version "{self.resource.version}" cannot be handled as a {kind}: {why}'
         )
 
     def _check(self, new: Object, errors: list[Cause]) -> None:

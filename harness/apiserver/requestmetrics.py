@@ -49,7 +49,9 @@ class RequestMetrics:
         self._series: dict[Labels, _Series] = {}
         self._open: dict[Labels, Gauge] = {}
 
-    def answered(self, labels: Labels, code: int, duration_s: float, waited_s: float, size_bytes: int) -> None:
+    def answered(
+        self, labels: Labels, code: int, duration_s: float, waited_s: float, size_bytes: int
+    ) -> None:
         """A unary request has been answered; `waited_s` of `duration_s` it waited for a seat."""
         series = self._of(labels)
         self._count(series, labels, code)

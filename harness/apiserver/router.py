@@ -62,6 +62,8 @@ class Router:
 
     def find(self, info: RequestInfo) -> Endpoint:
         """Raises StatusError 404 or 405."""
+        if info.resource == "bindings" and not info.group:
+            return self._bindings(info)
         endpoint = self.endpoints.get((info.group, info.version, info.resource))
         if endpoint is None:
             raise StatusError(no_such_resource())
@@ -69,7 +71,9 @@ class Router:
         if len(info.parts) > 3 or (subresource and subresource not in resource.subresources):
             raise StatusError(no_such_resource())
         if subresource:
-            known = (info.verb, subresource) in self._writes or (info.verb == "get" and subresource == "status")
+            known = (info.verb, subresource) in self._writes or (
+                info.verb == "get" and subresource == "status"
+            )
         elif info.verb not in resource.verbs:
             known = False
         else:
@@ -82,11 +86,21 @@ class Router:
             raise StatusError(method_not_allowed())
         return endpoint
 
+    def _bindings(self, info: RequestInfo) -> Endpoint:
+        """The old way to bind a pod: POST bindings, the pod's name in the body."""
+        if info.verb != "create" or not info.namespace or len(info.parts) > 1:
+            raise StatusError(method_not_allowed())
+        return self.endpoints["", info.version, "pods"]
+
     async def write(self, call: Call) -> Answer:
         """create, update, patch, delete and deletecollection. Raises StatusError."""
         info = call.info
+        if info.resource == "bindings":
+            return await self._writes["create", "binding"](call)
         if info.verb == "deletecollection":
-            return await delete_collection(call, self.endpoints[info.group, info.version, info.resource].reader)
+            return await delete_collection(
+                call, self.endpoints[info.group, info.version, info.resource].reader
+            )
         return await self._writes[info.verb, info.subresource](call)
 
 
@@ -103,5 +117,3 @@ async def delete_collection(call: Call, reader: Reader) -> Answer:
     keys = [(obj.namespace, obj.name) for obj in listing.items]
     await writing.delete_each(call, keys, options)
     return list_answer(call, (obj.body for obj in listing.items), {"resourceVersion": str(listing.revision)})
-
-

@@ -50,6 +50,19 @@ class Run:
         return None
 
     @cached_property
+    def scenario(self) -> tuple[float, float]:
+        """When the scenario began and ended, on the frames' time; open ends where it did not. The registration of the
+        fleet comes before it, its disconnection (thousands of watches counted at once) after."""
+        times = {
+            e["kind"]: e["t"] - self.load_began for e in self.events if e["kind"].startswith("scenario-")
+        }
+        nodes = next(
+            (e["t"] - self.load_began for e in self.events if e["kind"] == "nodes-ready"), float("-inf")
+        )
+        began = max(times.get("scenario-started", float("-inf")), nodes)
+        return began, times.get("scenario-finished", float("inf"))
+
+    @cached_property
     def wall_clock_s(self) -> float | None:
         """From the scenario's start to its end."""
         times = {
@@ -79,10 +92,25 @@ class Run:
         return names
 
     @cached_property
+    def _last(self) -> dict[str, float]:
+        """The last value of each series, members added up."""
+        last = self._series.drop_duplicates(["member", "series"], keep="last")
+        return {
+            str(series): float(v)
+            for series, v in last.groupby("series", observed=True)["value"].sum().items()
+        }
+
+    @cached_property
     def scrapes(self) -> pd.DataFrame:
         """`up` of each member at each scrape: index t, a column a member."""
         rows = self._series[self._series["series"] == "up"]
         return rows.pivot_table(index="t", columns="member", values="value", observed=True)
+
+    def during_scenario(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows of a frame from the last scrape before the scenario to the last one before its end."""
+        began, ended = self.scenario
+        first = frame.index[frame.index <= began]
+        return frame.loc[(first[-1] if len(first) else float("-inf")) : ended]
 
     def exposes(self, metric: str) -> bool:
         """True where some member had the metric at all."""
@@ -133,8 +161,9 @@ class Run:
     def rate(
         self, metric: str, where: Mapping[str, str | tuple[str, ...]] | None = None, by: str = ""
     ) -> pd.DataFrame:
-        """Growth of a counter a second between two scrapes; a counter that fell (a restart) counts as no growth."""
-        frame = self.frame(metric, where, by)
+        """Growth of a counter a second between two scrapes, while the scenario ran; a counter that fell (a restart)
+        counts as no growth."""
+        frame = self.during_scenario(self.frame(metric, where, by))
         seconds = frame.index.to_series().diff()
         return frame.diff().clip(lower=0).div(seconds, axis=0).iloc[1:]
 
@@ -145,11 +174,9 @@ class Run:
         found: dict[str, dict[float, float]] = {}
         for series, labels in self._names.get(f"{metric}_bucket", ()):
             if _matches(labels, where):
-                rows = self._series[self._series["series"] == series]
-                last = rows.groupby("member", observed=True)["value"].last().sum()
                 bounds = found.setdefault(labels.get(by, ""), {})
                 bound = float(labels["le"])
-                bounds[bound] = bounds.get(bound, 0.0) + float(last)
+                bounds[bound] = bounds.get(bound, 0.0) + self._last[series]
         return {
             key: value
             for key, bounds in found.items()

@@ -1,155 +1,171 @@
-"""Events that a kubelet posts, with the real texts. client-go tools/record/event.go and events_cache.go.
+"""Events that a kubelet posts, with the real texts. client-go tools/record/event.go.
 
-Each is a POST through the client "events"; the same warning again is a PATCH of its count. A warning storm is held back
-as upstream does it: 25 at once, then one in 300 s for each pod. A try that got no answer is repeated, 12 times in all,
-10 s apart; an answer, whatever it says, ends it. Left out: merging of unlike messages after ten of a kind.
+One worker records them one after the other, as upstream's goroutine for a sink does: an event is correlated when its
+turn comes, then POSTed, or, where it was counted before, PATCHed, and POSTed after all where the server answers 404.
+Until that is answered, whatever the client's limits and retries below make of it, the others wait; more than 1,000
+waiting are dropped. A try that got no answer is repeated, 12 in all, 10 s apart; an answer, whatever it says, ends it.
 """
 
 from __future__ import annotations
 
+from collections import deque
+
 import msgspec
 
-from harness.client.machine import Answered, Arm, Event, Failed, Fired, Key, Send
+from harness.client.machine import Answered, Arm, Disarm, Event, Failed, Fired, Sample, Send
 from harness.client.requests import EVENTS, create_, patch_
 from harness.fleet.context import Context, Out
+from harness.fleet.eventcorrelator import WARNING, Correlator, Occurrence
 from harness.fleet.pods import Pod
 from harness.wire.request import Request
 
 PART = "events"
-_TRIES = 12
-_RETRY_S = 10.0
-_SPAM_BURST = 25.0
-_SPAM_REFILL_S = 300.0
-
-
-class _Posted:
-    """A warning that was posted before."""
-
-    __slots__ = ("count", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.count = 1
-
-
-class _Warnings:
-    """The warnings about one pod."""
-
-    __slots__ = ("at", "posted", "tokens")
-
-    def __init__(self, now: float) -> None:
-        self.tokens = _SPAM_BURST
-        self.at = now
-        self.posted: dict[str, _Posted] = {}
-
-    def admit(self, now: float) -> bool:
-        self.tokens = min(_SPAM_BURST, self.tokens + (now - self.at) / _SPAM_REFILL_S)
-        self.at = now
-        if self.tokens < 1:
-            return False
-        self.tokens -= 1
-        return True
+MAX_QUEUED = 1000  # maxQueuedEvents
+_TRIES = 12  # maxTriesPerEvent
+_RETRY_S = 10.0  # defaultSleepDuration
 
 
 class EventRecorder:
-    """Posts events about pods and about the node; silent where the options say so."""
+    """Posts events about pods and about the node; silent where the options say so. Keys: ("events", "record") and the
+    timer ("events", "retry"). What is not recorded is sampled: ``kubelet_events_lost``, why = queue full, held back
+    (the spam filter), refused, unreachable."""
 
-    __slots__ = ("_context", "_on", "_sent", "_serial", "_warnings")
+    __slots__ = ("_context", "_correlator", "_current", "_on", "_patching", "_queue", "_serial", "_tries")
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._on = context.options.events
+        self._correlator = Correlator()
+        self._queue: deque[Occurrence] = deque()
+        self._current: Occurrence | None = None  # the one that is being recorded
+        self._patching = False
+        self._tries = 0
         self._serial = 0
-        self._sent: dict[Key, tuple[Request, int]] = {}  # unanswered: request, tries so far
-        self._warnings: dict[str, _Warnings] = {}
+
+    def __len__(self) -> int:
+        """Events that are not recorded yet."""
+        return len(self._queue) + (self._current is not None)
 
     def normal(self, pod: Pod, reason: str, message: str, now: float, out: Out, container: str = "") -> None:
         if self._on:
-            name = self._name(pod.name, now)
-            self._send(
-                create_(
-                    EVENTS,
-                    pod.namespace,
-                    self._about(pod, name, reason, message, container, now, "Normal"),
-                    client=PART,
-                ),
-                out,
-            )
+            self._about(pod, "Normal", reason, message, container, now, out)
 
     def warning(self, pod: Pod, reason: str, message: str, now: float, out: Out, container: str = "") -> None:
-        if not self._on:
-            return
-        warnings = self._warnings.get(pod.uid)
-        if warnings is None:
-            warnings = self._warnings[pod.uid] = _Warnings(now)
-        if not warnings.admit(now):
-            return
-        posted = warnings.posted.get(message)
-        if posted is None:
-            name = self._name(pod.name, now)
-            warnings.posted[message] = _Posted(name)
-            body = self._about(pod, name, reason, message, container, now, "Warning")
-            self._send(create_(EVENTS, pod.namespace, body, client=PART), out)
-        else:
-            posted.count += 1
-            patch = f'{{"count":{posted.count},"lastTimestamp":"{self._context.stamp(now)}"}}'.encode()
-            self._send(patch_(EVENTS, pod.namespace, posted.name, patch, client=PART), out)
+        if self._on:
+            self._about(pod, WARNING, reason, message, container, now, out)
 
     def node(self, reason: str, message: str, now: float, out: Out) -> None:
         """About the node itself; such events live in the namespace "default" and have the node's name as uid."""
         if self._on:
-            name = self._context.name
+            name, stamp = self._context.name, self._context.stamp(now)
             involved = f'{{"kind":"Node","name":"{name}","uid":"{name}"}}'
-            body = self._body("default", self._name(name, now), involved, reason, message, now, "Normal")
-            self._send(create_(EVENTS, "default", body, client=PART), out)
+            event = Occurrence(
+                "default", self._name(name, now), name, involved, "Normal", reason, message, stamp, stamp
+            )
+            self._record(event, now, out)
 
     def forget(self, uid: str) -> None:
-        self._warnings.pop(uid, None)
+        self._correlator.forget(uid)
 
     def handle(self, event: Event, now: float, out: Out) -> None:
-        entry = self._sent.get(event.key)
-        if entry is None:
+        if self._current is None:
             return
-        request, tries = entry
         if isinstance(event, Fired):
-            out.append(Send(event.key, request))
-        elif isinstance(event, Failed) and tries < _TRIES:
-            self._sent[event.key] = (request, tries + 1)
-            out.append(Arm(event.key, now + _RETRY_S))
-        elif isinstance(event, Answered | Failed):
-            del self._sent[event.key]
+            self._attempt(self._current, out)
+        elif isinstance(event, Answered):
+            self._answered(self._current, event, now, out)
+        elif isinstance(event, Failed):
+            self._unanswered(now, out)
 
-    # ---- inner -------------------------------------------------------------------------------------------------------
-    def _send(self, request: Request, out: Out) -> None:
-        self._serial += 1
-        key = (PART, self._serial)
-        self._sent[key] = (request, 1)
-        out.append(Send(key, request))
+    def stop(self, out: Out) -> None:
+        out.append(Disarm((PART, "retry")))
 
-    def _name(self, about: str, now: float) -> str:
-        """Object and time in nanoseconds; the serial number keeps two of one moment apart."""
-        nanoseconds = int((self._context.epoch_s + now) * 1e9) + self._serial
-        return f"{about}.{nanoseconds:x}"
-
+    # ---- the queue ---------------------------------------------------------------------------------------------------
     def _about(
-        self, pod: Pod, name: str, reason: str, message: str, container: str, now: float, kind: str
-    ) -> bytes:
+        self, pod: Pod, kind: str, reason: str, message: str, container: str, now: float, out: Out
+    ) -> None:
         path = f',"fieldPath":"spec.containers{{{container}}}"' if container else ""
         involved = (
             f'{{"kind":"Pod","namespace":"{pod.namespace}","name":"{pod.name}","uid":"{pod.uid}",'
             f'"apiVersion":"v1","resourceVersion":"{pod.resource_version}"{path}}}'
         )
-        return self._body(pod.namespace, name, involved, reason, message, now, kind)
+        name, stamp = self._name(pod.name, now), self._context.stamp(now)
+        event = Occurrence(
+            pod.namespace, name, pod.uid, involved, kind, reason, message, stamp, stamp, container
+        )
+        self._record(event, now, out)
 
-    def _body(
-        self, namespace: str, name: str, involved: str, reason: str, message: str, now: float, kind: str
-    ) -> bytes:
-        stamp, host = self._context.stamp(now), self._context.name
-        text = msgspec.json.encode(message).decode()
-        return (
+    def _name(self, about: str, now: float) -> str:
+        """Object and time in nanoseconds; the serial number keeps two of one moment apart."""
+        self._serial += 1
+        return f"{about}.{int((self._context.epoch_s + now) * 1e9) + self._serial:x}"
+
+    def _record(self, event: Occurrence, now: float, out: Out) -> None:
+        if len(self._queue) >= MAX_QUEUED:
+            _lost("queue full", out)
+            return
+        self._queue.append(event)
+        if self._current is None:
+            self._next(now, out)
+
+    def _next(self, now: float, out: Out) -> None:
+        self._current = None
+        while self._queue:
+            event = self._queue.popleft()
+            if self._correlator.correlate(event, now):
+                self._current, self._tries = event, 0
+                self._attempt(event, out)
+                return
+            _lost("held back", out)
+
+    # ---- one event ---------------------------------------------------------------------------------------------------
+    def _attempt(self, event: Occurrence, out: Out) -> None:
+        self._patching = event.count > 1
+        if self._patching:
+            request = patch_(EVENTS, event.namespace, event.name, _patch(event), client=PART)
+        else:
+            request = self._create(event)
+        out.append(Send((PART, "record"), request))
+
+    def _answered(self, event: Occurrence, answer: Answered, now: float, out: Out) -> None:
+        if self._patching and answer.response.status == 404:  # it has expired, or was never created
+            self._patching = False
+            out.append(Send((PART, "record"), self._create(event)))
+            return
+        if not answer.response.ok:
+            _lost("refused", out)
+        self._next(now, out)
+
+    def _unanswered(self, now: float, out: Out) -> None:
+        self._tries += 1
+        if self._tries >= _TRIES:
+            _lost("unreachable", out)
+            self._next(now, out)
+            return
+        share = self._context.rng.random() if self._tries == 1 else 1.0  # spreads clients after an outage
+        out.append(Arm((PART, "retry"), now + _RETRY_S * share))
+
+    def _create(self, event: Occurrence) -> Request:
+        host = self._context.name
+        text = msgspec.json.encode(event.message).decode()
+        instance = host if event.reporter else ""
+        body = (
             '{"kind":"Event","apiVersion":"v1",'
-            f'"metadata":{{"name":"{name}","namespace":"{namespace}"}},"involvedObject":{involved},'
-            f'"reason":"{reason}","message":{text},"source":{{"component":"kubelet","host":"{host}"}},'
-            f'"firstTimestamp":"{stamp}","lastTimestamp":"{stamp}","count":1,"type":"{kind}",'
-            f'"eventTime":null,"reportingComponent":"kubelet","reportingInstance":"{host}"}}'
-        ).encode()
+            f'"metadata":{{"name":"{event.name}","namespace":"{event.namespace}"}},'
+            f'"involvedObject":{event.involved},'
+            f'"reason":"{event.reason}","message":{text},"source":{{"component":"kubelet","host":"{host}"}},'
+            f'"firstTimestamp":"{event.first}","lastTimestamp":"{event.last}","count":{event.count},'
+            f'"type":"{event.kind}","eventTime":null,"reportingComponent":"{event.reporter}",'
+            f'"reportingInstance":"{instance}"}}'
+        )
+        return create_(EVENTS, event.namespace, body.encode(), client=PART)
+
+
+def _patch(event: Occurrence) -> bytes:
+    """What eventObserve makes: the fields that it blanked on the old side."""
+    text = msgspec.json.encode(event.message).decode()
+    return f'{{"count":{event.count},"lastTimestamp":"{event.last}","message":{text}}}'.encode()
+
+
+def _lost(why: str, out: Out) -> None:
+    out.append(Sample("kubelet_events_lost", 1.0, (("why", why),)))

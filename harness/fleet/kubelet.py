@@ -51,8 +51,9 @@ class Kubelet:
 
     `epoch_s`: wall-clock seconds since 1970 at ``now == 0``. It emits Notes ``kubelet-registered`` and
     ``kubelet-ready`` (node, after_ms: since its start) and Samples ``pod_startup_ms`` (from hearing of a pod to Running
-    reported; label mount = first, or retried where a volume or the environment needed another try) and
-    ``pod_deletion_ms`` (from hearing of the deletion to hearing that the pod is gone), beside those of its reflectors.
+    reported; label mount = first, or retried where a volume or the environment needed another try),
+    ``pod_deletion_ms`` (from hearing of the deletion to hearing that the pod is gone) and ``kubelet_events_lost``,
+    beside those of its reflectors.
     """
 
     __slots__ = (
@@ -163,6 +164,7 @@ class Kubelet:
             self._inform(informer.stop(now), out)
         self._cache.stop(now, out)
         self._status.stop(out)
+        self._events.stop(out)
         for key in ((lease.PART, "tick"), (nodestatus.PART, "tick"), (_TOUCH,)):
             out.append(Disarm(key))
         return out

@@ -79,7 +79,7 @@ class InvalidTransition(SwarmletError):
 class _Record:
     """One pod and where it is."""
 
-    __slots__ = ("deleted_at", "failures", "heard_at", "pod", "reading", "registered", "stage")
+    __slots__ = ("deleted_at", "failures", "heard_at", "pod", "reading", "referencing", "stage")
 
     def __init__(self, pod: Pod, now: float) -> None:
         self.pod = pod
@@ -87,7 +87,7 @@ class _Record:
         self.stage = Stage.HEARD
         self.deleted_at = 0.0  # when its deletion was heard of; 0 before
         self.reading: Ref | None = None  # what its environment waits for
-        self.registered = False  # whether its objects are referenced
+        self.referencing = False  # whether its objects are referenced
         self.failures = 0  # mounts that had to be tried again
 
     def move(self, cue: Cue) -> None:
@@ -131,10 +131,11 @@ class PodWorkers:
         return sum(record.stage is stage for record in self._records.values())
 
     def validate(self) -> None:
-        """References are what registered pods add up to; only pods that mount are with the volume manager."""
-        registered = [record for record in self._records.values() if record.registered]
-        assert self._cache.references == Counter(ref for record in registered for ref in record.pod.plan.refs)
-        assert len(self._status) == len(registered)
+        """References are what pods add up to; only pods that mount are with the volume manager."""
+        records = self._records.values()
+        referencing = [record for record in records if record.referencing]
+        assert self._cache.references == Counter(ref for record in referencing for ref in record.pod.plan.refs)
+        assert len(self._status) == sum(record.stage is not Stage.HEARD for record in records)
         mounting = {uid for uid, record in self._records.items() if record.stage is Stage.MOUNTING}
         assert self._volumes.mounting == mounting
 
@@ -150,7 +151,7 @@ class PodWorkers:
             return
         record.pod = pod
         self._status.observe(pod, now, out)
-        if pod.deleted and (record.stage, Cue.DELETED) in TRANSITIONS and record.registered:
+        if pod.deleted and (record.stage, Cue.DELETED) in TRANSITIONS and record.stage is not Stage.HEARD:
             self._stop_containers(record, now, out)
 
     def remove(self, uid: str, now: float, out: Out) -> None:
@@ -164,9 +165,7 @@ class PodWorkers:
         self._volumes.drop(record.pod, out)
         self._status.forget(uid)
         self._events.forget(uid)
-        if record.registered:
-            for ref in record.pod.plan.refs:
-                self._cache.release(ref, now, out)
+        self._release(record, now, out)
 
     # ---- what time says ----------------------------------------------------------------------------------------------
     def fired(self, event: Fired, now: float, out: Out) -> None:
@@ -189,6 +188,7 @@ class PodWorkers:
             self._arm(record, now + self._context.draw(self._context.options.cleanup_delay_s), out)
         elif record.stage is Stage.CLEANING:
             record.move(Cue.CLEANED)
+            self._release(record, now, out)
             self._status.finished(record.pod.uid, now, out)
 
     def mounted(self, uid: str, failures: int, now: float, out: Out) -> None:
@@ -219,11 +219,13 @@ class PodWorkers:
         out.append(Arm((PART, record.pod.uid), at))
 
     def _take_up(self, record: _Record, now: float, out: Out) -> None:
-        """Register with the object cache, report, mount: what HandlePodAdditions and the first syncPod do."""
+        """Register with the object cache, report, mount: what the first SyncPod does (kubelet.go). The watches of its
+        objects are opened here, 100 ms and more before anything reads them; none for a pod that is to end anyway."""
         pod = record.pod
-        for ref in pod.plan.refs:
-            self._cache.add(ref, now, out)
-        record.registered = True
+        if not pod.deleted:
+            for ref in pod.plan.refs:
+                self._cache.add(ref, now, out)
+            record.referencing = True
         self._status.creating(pod, record.heard_at, now, out)
         if pod.deleted:
             self._stop_containers(record, now, out)
@@ -231,6 +233,13 @@ class PodWorkers:
         record.move(Cue.TAKEN_UP)
         if self._volumes.begin(pod, now, out):
             self.mounted(pod.uid, 0, now, out)
+
+    def _release(self, record: _Record, now: float, out: Out) -> None:
+        """UnregisterPod: once its volumes are unmounted, before the final status (kubelet.go, SyncTerminatedPod)."""
+        if record.referencing:
+            record.referencing = False
+            for ref in record.pod.plan.refs:
+                self._cache.release(ref, now, out)
 
     def _start_containers(self, record: _Record, now: float, out: Out) -> None:
         """Make the environment, then run. The real texts of events; the image is always there."""

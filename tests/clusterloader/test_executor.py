@@ -58,15 +58,18 @@ def test_upstreams_scheduler_throughput_runs_to_its_end() -> None:
     assert [note["passed"] for note in cluster.of("barrier")] == [True]
 
 
-def test_a_threshold_that_is_missed_fails_the_run_and_keeps_its_results() -> None:
+def test_a_threshold_that_is_missed_is_told_apart_from_a_failure_and_keeps_its_results() -> None:
     """One client of 100 requests a second and a burst of 200 cannot reach upstream's default of 400 pods a second."""
     machine = loader(load_config(SCHEDULER_THROUGHPUT, 100, [], {"CL2_SCHEDULER_THROUGHPUT_PODS": "500"}))
     cluster = FakeCluster()
     finished = cluster.run(Rest(machine, machine.limiters()))
     assert finished is not None
-    (failure,) = finished.failures
-    assert "[step: 04] Collecting scheduler throughput measurements" in failure
-    assert "lower than threshold 400" in failure
+    assert finished.failures == ()
+    (violation,) = finished.violations
+    assert violation.startswith("SchedulingThroughput - DirectSchedulingThroughput: ")
+    assert "lower than threshold 400" in violation
+    (missed,) = cluster.of("threshold-missed")
+    assert missed["step"] == "Collecting scheduler throughput measurements"
     assert len(cluster.of("measurement")) == 5
     assert len(cluster.of("step-finished")) == 5
 
@@ -77,7 +80,7 @@ def test_more_clients_share_the_operations() -> None:
     cluster = FakeCluster()
     finished = cluster.run(Rest(machine, machine.limiters()))
     assert finished is not None
-    assert finished.failures == ()
+    assert (finished.failures, finished.violations) == ((), ())
     assert {request.client for _, request, _ in cluster.requests} == {
         "main",
         "main-2",

@@ -22,7 +22,10 @@ def priority(attributes: Attributes) -> None:
         raise forbidden(attributes.resource, attributes.shown_name, text)
     value = _CLASSES.get(name, 0)
     if spec.setdefault("priority", value) != value:
-        text = f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name"
+        text = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission "
+            f"controller computed {value} from the given PriorityClass name"
+        )
         raise forbidden(attributes.resource, attributes.shown_name, text)
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
 

@@ -83,7 +83,7 @@ class ServiceAccounts:
     def _mount_token(self, spec: Object) -> None:
         name = ""
         for volume in spec.get("volumes") or ():
-            if volume["name"].startswith(TOKEN_VOLUME_PREFIX):
+            if volume.get("name", "").startswith(TOKEN_VOLUME_PREFIX):
                 name = volume["name"]
         needed = False
         volume_name = name or TOKEN_VOLUME_PREFIX + suffix(self._rng)

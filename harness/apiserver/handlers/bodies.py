@@ -8,15 +8,17 @@ import msgspec
 import yaml
 
 from harness.apiserver.apierrors import bad_request
-from harness.apiserver.handlers import protobuf
 from harness.apiserver.handlers.negotiate import PROTOBUF, YAML
 from harness.apiserver.resources import RESOURCES, Resource
+from harness.apiserver.strategies.shapes import misfit
+from harness.wire import protobuf
 from harness.wire.gojson import syntax_error
 from harness.wire.status import StatusError
 
 Object = dict[str, Any]
 _decode = msgspec.json.Decoder().decode
 _KINDS = {(resource.api_version, resource.kind) for resource in RESOURCES}
+_GO_NAMES = {list: "array", str: "string", bool: "bool", type(None): "null"}
 _SHOWN_BYTES = 1000
 _YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -29,7 +31,9 @@ def decode_json(body: bytes) -> Any:
         raise ValueError(syntax_error(body) or "invalid character encoding") from None
 
 
-def decode_object(body: bytes, media_type: str, resource: Resource, kind: str = "", version: str = "") -> Object:
+def decode_object(
+    body: bytes, media_type: str, resource: Resource, kind: str = "", version: str = ""
+) -> Object:
     """A body that must be one object of `resource` (or of `kind` in `version`, for subresources that take another).
 
     kind and apiVersion are optional, as upstream defaults them. Raises StatusError 400.
@@ -45,18 +49,36 @@ def decode_object(body: bytes, media_type: str, resource: Resource, kind: str = 
         except ValueError as error:
             raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {error}", body) from None
     if not isinstance(value, dict):
-        go = "array" if isinstance(value, list) else type(value).__name__.replace("str", "string")
+        go = _GO_NAMES.get(type(value), "number")
         text = f"json: cannot unmarshal {go} into Go value of type struct"
         raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {text}", body)
+    if b"null" in body or media_type == YAML:
+        drop_nulls(value)
     given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or version
     if (given_kind, given_version) != (kind, version):
         raise _wrong_kind(given_kind, given_version, kind)
     metadata = value.get("metadata")
+    if kind != resource.kind and (why := misfit(kind, value)) is not None:
+        raise _cannot(kind, why)
     if metadata is None:
         value["metadata"] = {}
     elif not isinstance(metadata, dict):
-        raise _cannot(kind, f"json: cannot unmarshal string into Go struct field {kind}.metadata of type v1.ObjectMeta")
+        raise _cannot(
+            kind, f"json: cannot unmarshal string into Go struct field {kind}.metadata of type v1.ObjectMeta"
+        )
     return value
+
+
+def drop_nulls(value: Any) -> None:
+    """Take null members out of objects: Go decodes them as fields that are not there."""
+    if isinstance(value, dict):
+        for key in [key for key, item in value.items() if item is None]:
+            del value[key]
+        value = value.values()
+    elif not isinstance(value, list):
+        return
+    for item in value:
+        drop_nulls(item)
 
 
 def decode_options(body: bytes, media_type: str) -> Object | None:
@@ -73,13 +95,15 @@ def _options_json(body: bytes) -> Any:
     try:
         return decode_json(body)
     except ValueError as error:
-        raise _unrecognized("DeleteOptions", f"couldn't get version/kind; json parse error: {error}", body) from None
+        raise _unrecognized(
+            "DeleteOptions", f"couldn't get version/kind; json parse error: {error}", body
+        ) from None
 
 
 def _from_protobuf(body: bytes, kind: str) -> Object:
     try:
-        return protobuf.decode(body)
-    except (protobuf.ProtobufError, UnicodeDecodeError) as error:
+        return protobuf.decode_object(body)
+    except protobuf.ProtobufError as error:
         raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {error}") from None
 
 
@@ -88,7 +112,9 @@ def _from_yaml(body: bytes, kind: str) -> Any:
         return msgspec.json.decode(msgspec.json.encode(yaml.load(body, _YAML)))  # noqa: S506  # a safe loader
     except yaml.YAMLError as error:
         text = str(error).replace("\n", " ")
-        raise _unrecognized(kind, f"couldn't get version/kind; error converting YAML to JSON: yaml: {text}", body) from None
+        raise _unrecognized(
+            kind, f"couldn't get version/kind; error converting YAML to JSON: yaml: {text}", body
+        ) from None
 
 
 def _unrecognized(kind: str, why: str, body: bytes) -> StatusError:

@@ -23,7 +23,7 @@ class Answer(msgspec.Struct, gc=False):
     body: bytes
     status: int = 200
     content_type: str = "application/json"
-    headers: Mapping[str, str] = {}  # noqa: RUF012  # msgspec copies an empty dict for each instance
+    headers: Mapping[str, str] = {}  # msgspec copies an empty dict for each instance
     objects: int = 1
 
 
@@ -42,4 +42,3 @@ class Call(msgspec.Struct, gc=False):
         info = self.info
         namespace = info.namespace if self.resource.namespaced else ""
         return Caller(self.user, namespace, info.name, info.subresource, dry_run)
-

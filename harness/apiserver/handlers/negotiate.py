@@ -71,4 +71,3 @@ def body_type(content_type: str) -> str:
     if media_type in (YAML, PROTOBUF):
         return media_type
     raise StatusError(unsupported_media_type(BODIES))
-

@@ -15,7 +15,6 @@ from harness.apiserver.apierrors import (
     forbidden_value,
     invalid,
     not_supported,
-    required,
 )
 from harness.apiserver.resources import Resource
 from harness.wire.gotext import parse_int, quote
@@ -99,13 +98,17 @@ def _errors(options: ListOptions) -> list[FieldError]:
     errors = []
     if match:
         if not version:
-            errors.append(_forbidden_match("resourceVersionMatch is forbidden unless resourceVersion is provided"))
+            errors.append(
+                _forbidden_match("resourceVersionMatch is forbidden unless resourceVersion is provided")
+            )
         if options.continue_:
             errors.append(_forbidden_match("resourceVersionMatch is forbidden when continue is provided"))
         if match not in (EXACT, NOT_OLDER_THAN):
             errors.append(not_supported("resourceVersionMatch", match, (EXACT, NOT_OLDER_THAN, "")))
         if match == EXACT and version == "0":
-            errors.append(_forbidden_match('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+            errors.append(
+                _forbidden_match('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+            )
     if options.send_initial_events is not None:
         errors.append(forbidden_value("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     return errors
@@ -120,7 +123,9 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
             )
     elif options.match:
         errors.append(
-            _forbidden_match("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+            _forbidden_match(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            )
         )
     if options.match and options.match != NOT_OLDER_THAN and options.send_initial_events is not None:
         errors.append(not_supported("resourceVersionMatch", options.match, (NOT_OLDER_THAN,)))
@@ -138,29 +143,24 @@ class WriteOptions(msgspec.Struct, frozen=True, gc=False):
 
     dry_run: bool = False
     validation: str = "Warn"
-    manager: str = ""
-    force: bool = False
 
 
 _NO_OPTIONS = WriteOptions()
 
 
-def write_options(query: Mapping[str, str], kind: str, apply: bool = False) -> WriteOptions:
-    """`kind` is CreateOptions, UpdateOptions or PatchOptions; `apply`: a server-side apply patch. Raises StatusError."""
-    if not query and not apply:
+def write_options(query: Mapping[str, str], kind: str) -> WriteOptions:
+    """`kind` is CreateOptions, UpdateOptions or PatchOptions. Raises StatusError."""
+    if not query:
         return _NO_OPTIONS
     dry_run, validation = query.get("dryRun", ""), query.get("fieldValidation", "") or "Warn"
-    manager, force = query.get("fieldManager", ""), query.get("force", "")
     errors = []
     if dry_run not in ("", "All"):
         errors.append(not_supported("dryRun", [dry_run], ("All",)))
-    if apply and not manager:
-        errors.append(required("fieldManager", "is required for apply patch"))
     if validation not in ("Ignore", "Warn", "Strict"):
         errors.append(not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
     if errors:
         raise invalid("meta.k8s.io", kind, "", errors)
-    return WriteOptions(dry_run == "All", validation, manager, bool(force) and is_true(force))
+    return WriteOptions(dry_run == "All", validation)
 
 
 class DeleteOptions(msgspec.Struct, gc=False):
@@ -199,7 +199,11 @@ def delete_options(body: Mapping[str, object] | None, query: Mapping[str, str]) 
         options.orphan = None if orphan_text is None else is_true(orphan_text)
         dry_run = [query["dryRun"]] if query.get("dryRun") else []
     if options.propagation and options.propagation not in _POLICIES:
-        errors.append(not_supported("propagationPolicy", options.propagation, ("Foreground", "Background", "Orphan", "nil")))
+        errors.append(
+            not_supported(
+                "propagationPolicy", options.propagation, ("Foreground", "Background", "Orphan", "nil")
+            )
+        )
     if dry_run not in ([], ["All"]):
         errors.append(not_supported("dryRun", dry_run, ("All",)))
     if errors:

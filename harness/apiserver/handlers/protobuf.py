@@ -29,7 +29,15 @@ class _Message:
 
 
 # How a field is read. A pointer keeps its zero value; without one a zero value is left out, as omitempty does.
-STRING, NUMBER, BOOL, BYTES, TIME, MICRO, INT_OR_STRING = "string", "number", "bool", "bytes", "time", "micro", "either"
+STRING, NUMBER, BOOL, BYTES, TIME, MICRO, INT_OR_STRING = (
+    "string",
+    "number",
+    "bool",
+    "bytes",
+    "time",
+    "micro",
+    "either",
+)
 POINTER_STRING, POINTER_NUMBER, POINTER_BOOL = "*string", "*number", "*bool"
 STRING_MAP, BYTES_MAP = "map[string]", "map[bytes]"
 
@@ -218,7 +226,9 @@ _OPTIONS_KINDS = frozenset({"DeleteOptions"})  # of every group version
 def decode(body: bytes) -> Object:
     """The object in an envelope, kind and apiVersion first. Raises ProtobufError."""
     if not body.startswith(MAGIC):
-        raise ProtobufError(f"provided data does not appear to be a protobuf message, expected prefix {list(MAGIC)}")
+        raise ProtobufError(
+            f"provided data does not appear to be a protobuf message, expected prefix {list(MAGIC)}"
+        )
     version = kind = ""
     raw = b""
     for number, value in _fields(body[len(MAGIC) :]):  # runtime.Unknown

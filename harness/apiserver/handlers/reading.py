@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from harness.apiserver.apierrors import bad_request, not_found, unclassified
 from harness.apiserver.cachedobject import CachedObject, Selection
-from harness.apiserver.cacher import Cacher, CacheNotReady
+from harness.apiserver.cacher import CacheNotReady, Cacher
 from harness.apiserver.freshness import TooLarge
 from harness.apiserver.handlers.call import Answer, Call
 from harness.apiserver.handlers.options import EXACT, ListOptions, list_options
@@ -159,7 +159,9 @@ class Reader:
             if revision > cache.revision:
                 await _fresh(cache, revision)
             try:
-                found = cache.list_at(revision, wanted.namespace, wanted.labels, wanted.fields, limit, start_key)
+                found = cache.list_at(
+                    revision, wanted.namespace, wanted.labels, wanted.fields, limit, start_key
+                )
                 return found, False, False
             except TooOld:
                 pass

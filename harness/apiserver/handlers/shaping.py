@@ -43,7 +43,9 @@ def object_answer(call: Call, body: bytes, status: int = 200, warnings: Sequence
     return finished(call, body + b"\n", status, warnings)
 
 
-def finished(call: Call, body: bytes, status: int = 200, warnings: Sequence[str] = (), objects: int = 1) -> Answer:
+def finished(
+    call: Call, body: bytes, status: int = 200, warnings: Sequence[str] = (), objects: int = 1
+) -> Answer:
     """JSON, with its line feed where it is to have one, in the media type that was asked for."""
     answer = Answer(body, status, objects=objects)
     if call.representation.media_type == YAML:
@@ -79,7 +81,9 @@ def list_answer(call: Call, bodies: Iterable[bytes], metadata: dict[str, Any]) -
     if view is View.OBJECT:
         head = {"kind": resource.kind + "List", "apiVersion": resource.api_version, "metadata": metadata}
         at = item_offset(resource)
-        body = _joined(head, [memoryview(item)[at:] for item in items], b"{")  # one copy of what may be megabytes
+        body = _joined(
+            head, [memoryview(item)[at:] for item in items], b"{"
+        )  # one copy of what may be megabytes
     elif view is View.PARTIAL_LIST:
         version = call.representation.version
         head = {

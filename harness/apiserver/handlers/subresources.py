@@ -33,11 +33,13 @@ _CREATED = success(code=201).body()
 
 
 async def binding(call: Call, admission: Admission) -> Answer:
-    """POST pods/binding (kk/pkg/registry/core/pod/storage/storage.go:190)."""
+    """POST pods/binding, or bindings (kk/pkg/registry/core/pod/storage/storage.go:190)."""
     options = write_options(call.info.query, "CreateOptions")
     body = read_object(call, "Binding", "v1")
     caller = call.caller(options.dry_run)
     name = body["metadata"].setdefault("name", caller.name)
+    if not caller.name:
+        caller = msgspec.structs.replace(caller, name=name, subresource="binding")
     if name != caller.name:
         raise bad_request(f"name in URL ({caller.name}) does not match name in Binding object ({name})")
     await admission.create(
@@ -67,7 +69,9 @@ async def eviction(call: Call, admission: Admission) -> Answer:
     body = read_object(call, "Eviction", "policy/v1")
     caller = call.caller()
     await admission.create(
-        Attributes(Operation.CREATE, call.resource, "eviction", caller.namespace, caller.name, caller.user, body)
+        Attributes(
+            Operation.CREATE, call.resource, "eviction", caller.namespace, caller.name, caller.user, body
+        )
     )
     options = delete_options(body.get("deleteOptions"), {})
     deletion = Deletion(options.grace_s, options.uid, options.resource_version, options.propagation)

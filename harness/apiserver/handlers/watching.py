@@ -1,4 +1,4 @@
-"""watch: opening the stream, shaping its events, and holding the request until it ends (as/endpoints/handlers/watch.go)."""
+"""watch: opening the stream, shaping its events, holding the request until it ends (as/endpoints/handlers/watch.go)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Protocol
 
 from harness.apiserver.apierrors import unclassified
 from harness.apiserver.cachedobject import CachedObject
-from harness.apiserver.cacher import CacheNotReady
 from harness.apiserver.clock import Promise
 from harness.apiserver.exchange import Exchange
 from harness.apiserver.handlers.call import Call
@@ -17,7 +16,7 @@ from harness.apiserver.handlers.reading import invalid_version
 from harness.apiserver.handlers.shaping import tables_for
 from harness.apiserver.views.partial import partial_object
 from harness.apiserver.watchers import Transform, Watcher, WatchOptions, WatchSink
-from harness.wire.status import StatusError, not_acceptable, storage_initializing
+from harness.wire.status import StatusError, not_acceptable
 from harness.wire.watching import encode_event
 
 
@@ -106,17 +105,13 @@ async def serve_watch(
     headers: Mapping[str, str],
     initialized: Callable[[], object],
 ) -> None:
-    """Open the watch and wait for its end; cancelled when the client goes. Raises StatusError before the head is sent.
+    """Open the watch and wait for its end; cancelled when the client goes. The source must be ready.
 
     `initialized` is called once the initial events are queued.
     """
     stream = _Stream(call.exchange, headers, initialized)
-    try:
-        watcher = watches.watch(options, stream)
-    except CacheNotReady as error:
-        raise StatusError(storage_initializing(error.retry_after_s)) from None
+    watcher = watches.watch(options, stream)
     try:
         await stream.ended
     finally:
         watcher.stop()
-

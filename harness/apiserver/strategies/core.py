@@ -36,7 +36,9 @@ def string_map(new: Object, kind: str, field: str) -> None:
 
 
 def _cannot_unmarshal(value: object, kind: str, field: str) -> Exception:
-    go = {bool: "bool", int: "number", float: "number", dict: "object", list: "array"}.get(type(value), "null")
+    go = {bool: "bool", int: "number", float: "number", dict: "object", list: "array"}.get(
+        type(value), "null"
+    )
     return bad_request(
         f'{kind} in version "v1" cannot be handled as a {kind}: json: cannot unmarshal {go} into Go struct field '
         f"{kind}.{field} of type string"
@@ -83,7 +85,9 @@ class NamespaceStrategy(Strategy):
     def prepare_create(self, new: Object, context: Context) -> None:
         self.default(new)  # the name may have been generated since
         finalizers = (new.get("spec") or {}).get("finalizers") or []
-        new["spec"] = {"finalizers": [*finalizers, *(["kubernetes"] if "kubernetes" not in finalizers else [])]}
+        new["spec"] = {
+            "finalizers": [*finalizers, *(["kubernetes"] if "kubernetes" not in finalizers else [])]
+        }
         new["status"] = {"phase": "Active"}
 
     def prepare_update(self, new: Object, old: Object, context: Context) -> None:
@@ -134,11 +138,12 @@ class SecretStrategy(Strategy):
 
     def default(self, new: Object) -> None:
         check_base64(new, "Secret", "data")
-        plain = new.pop("stringData", None)
+        plain = new.get("stringData")
         if plain:
             data = new.setdefault("data", {})
             for key, text in plain.items():
                 data[key] = base64.b64encode(text.encode()).decode()
+        new.pop("stringData", None)
         drop_empty(new, "data")
         if not new.get("type"):
             new["type"] = "Opaque"

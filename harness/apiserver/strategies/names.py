@@ -82,11 +82,12 @@ def qualified_name(name: str) -> list[str]:
     if len(parts) == 1:
         return _qualified_part(name)
     if len(parts) > 2:
-        return [
+        text = (
             "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
             "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
             f"'{_QUALIFIED}') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
+        )
+        return [text]
     prefix, name = parts
     faults = ["prefix part " + fault for fault in dns_subdomain(prefix)] if prefix else []
     if not prefix:

@@ -33,7 +33,9 @@ class PodStrategy(Strategy):
             for condition in status.get("conditions") or ():
                 condition.setdefault("lastProbeTime", None)
                 condition.setdefault("lastTransitionTime", None)
-            drop_empty(status, "conditions", "containerStatuses", "initContainerStatuses", "podIPs", "hostIPs")
+            drop_empty(
+                status, "conditions", "containerStatuses", "initContainerStatuses", "podIPs", "hostIPs"
+            )
 
     def prepare_create(self, new: Object, context: Context) -> None:
         new["status"] = {"phase": "Pending", "qosClass": qos_class(new["spec"])}
@@ -137,5 +139,3 @@ def bind(pod: Object, binding: Object, now: str) -> str | None:
             return None
     conditions.append(scheduled)
     return None
-
-

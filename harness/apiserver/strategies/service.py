@@ -74,7 +74,9 @@ class ServiceStrategy(Strategy):
             number = port.get("port", 0)
             if not isinstance(number, int) or not 0 < number < 65536:
                 errors.append(
-                    invalid_value(f"spec.ports[{index}].port", number, "must be between 1 and 65535, inclusive")
+                    invalid_value(
+                        f"spec.ports[{index}].port", number, "must be between 1 and 65535, inclusive"
+                    )
                 )
             if len(spec["ports"]) > 1 and not port.get("name"):
                 errors.append(required(f"spec.ports[{index}].name"))

@@ -106,7 +106,11 @@ def _event(obj: Object, now: float) -> Cells:
     first = since(obj.get("firstTimestamp") or obj.get("eventTime"), now)
     last = since(series.get("lastObservedTime"), now) if series else since(obj.get("lastTimestamp"), now)
     count = series.get("count") or obj.get("count") or 1
-    origin = [part for part in (source.get("component") or obj.get("reportingComponent"), source.get("host")) if part]
+    origin = [
+        part
+        for part in (source.get("component") or obj.get("reportingComponent"), source.get("host"))
+        if part
+    ]
     kind = str(involved.get("kind", "")).lower()
     return [
         last if last != _UNKNOWN else first,
@@ -154,12 +158,17 @@ _PRINTERS: dict[str, Printer] = {
             _NAME,
             _column("Ready", text="The aggregate readiness state of this pod for accepting traffic."),
             _column("Status", text="The aggregate status of the containers in this pod."),
-            _column("Restarts", text="The number of times the containers in this pod have been restarted and when."),
+            _column(
+                "Restarts",
+                text="The number of times the containers in this pod have been restarted and when.",
+            ),
             _AGE,
             _column("IP", priority=1, text="podIP address allocated to the pod. Empty if not yet allocated."),
             _column("Node", priority=1, text="NodeName indicates in which node this pod is scheduled."),
             _column("Nominated Node", priority=1, text="The node that a preempting pod is to run on."),
-            _column("Readiness Gates", priority=1, text="If specified, all of them are evaluated for readiness."),
+            _column(
+                "Readiness Gates", priority=1, text="If specified, all of them are evaluated for readiness."
+            ),
         ],
         pod_cells,
     ),
@@ -204,7 +213,9 @@ _PRINTERS: dict[str, Printer] = {
             _NAME,
             _column("Type", text="How the Service is exposed."),
             _column("Cluster-IP", text="The IP address of the service."),
-            _column("External-IP", text="IP addresses at which nodes in the cluster also accept traffic for it."),
+            _column(
+                "External-IP", text="IP addresses at which nodes in the cluster also accept traffic for it."
+            ),
             _column("Port(s)", text="The list of ports that are exposed by this service."),
             _AGE,
             _column("Selector", priority=1, text="Route service traffic to pods with labels that match."),
@@ -213,8 +224,12 @@ _PRINTERS: dict[str, Printer] = {
     ),
     "events": Printer(
         [
-            _column("Last Seen", text="The time at which the most recent occurrence of this event was recorded."),
-            _column("Type", text="Type of this event (Normal, Warning), new types could be added in the future"),
+            _column(
+                "Last Seen", text="The time at which the most recent occurrence of this event was recorded."
+            ),
+            _column(
+                "Type", text="Type of this event (Normal, Warning), new types could be added in the future"
+            ),
             _column("Reason", text="The reason for the transition into the object's current status."),
             _column("Object", text="The object that this event is about."),
             _column("Subobject", priority=1, text="The part of the object that this event is about."),

@@ -99,7 +99,8 @@ def _running_reason(pod: Object, reason: str) -> str:
             running = True
     if reason == "Completed" and running:
         ready = any(
-            item.get("type") == "Ready" and item.get("status") == "True" for item in status.get("conditions") or ()
+            item.get("type") == "Ready" and item.get("status") == "True"
+            for item in status.get("conditions") or ()
         )
         return "Running" if ready else "NotReady"
     return reason

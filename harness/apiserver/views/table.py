@@ -18,8 +18,8 @@ INCLUDE = ("", "Metadata", "Object", "None")
 
 
 class Tables:
-    """Makes the Tables of one request: `version` is meta.k8s.io's, `include` what each row carries of its object; `wall`
-    gives seconds since 1970, for ages."""
+    """Makes the Tables of one request: `version` is meta.k8s.io's, `include` what each row carries of its object;
+    `wall` gives seconds since 1970, for ages."""
 
     def __init__(self, resource: Resource, version: str, include: str, wall: Callable[[], float]) -> None:
         if include not in INCLUDE:

@@ -6,10 +6,10 @@ import json
 from random import Random
 from typing import Any
 
+from harness.apiserver.clock import VirtualClock
 from harness.apiserver.etcd import EtcdModel
 from harness.apiserver.member import Member
 from harness.apiserver.options import MemberOptions
-from harness.apiserver.clock import VirtualClock
 from harness.apiserver.replicated import ReplicatedStore
 from harness.apiserver.store import StoreCore
 from harness.apiserver.storeclient import LocalStore
@@ -43,7 +43,8 @@ class FakeExchange:
         self.status, self.answer_headers = status, dict(headers)
 
     def write(self, data: bytes) -> None:
-        assert self.status and not self.finished
+        assert self.status
+        assert not self.finished
         self.data += data
 
     def finish(self) -> None:

@@ -58,7 +58,10 @@ def _filled(value: Any, saved: dict[str, str]) -> Any:
 
 
 def differences(
-    server: Server, name: str, left_out: set[int] = frozenset(), folder: Path = DATA  # type: ignore[assignment]
+    server: Server,
+    name: str,
+    left_out: set[int] = frozenset(),
+    folder: Path = DATA,  # type: ignore[assignment]
 ) -> list[str]:
     """One text for each step of the case that was answered otherwise than recorded; `left_out` are not sent."""
     found = []
@@ -84,7 +87,10 @@ def differences(
         body = _body(exchange, step)
         for key, path in step.get("save", {}).items():
             saved[key] = _at(body, path)
-        found += [f"{name} {number} {step['method']} {step['path']}: {text}" for text in _compare(exchange, step, body)]
+        found += [
+            f"{name} {number} {step['method']} {step['path']}: {text}"
+            for text in _compare(exchange, step, body)
+        ]
     return found
 
 

@@ -13,7 +13,8 @@ def test_the_first_member_makes_the_system_objects_and_the_others_find_them() ->
     server = Server(members=3)
     for member in range(3):
         names = [
-            item["metadata"]["name"] for item in server.ask("GET", "/api/v1/namespaces", member=member).json["items"]
+            item["metadata"]["name"]
+            for item in server.ask("GET", "/api/v1/namespaces", member=member).json["items"]
         ]
         assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
         service = server.ask("GET", "/api/v1/namespaces/default/services/kubernetes", member=member).json

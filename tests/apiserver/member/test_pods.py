@@ -93,6 +93,15 @@ def test_a_pod_is_bound_once(server: Server) -> None:
     assert sorted(exchange.status for exchange in sent) == [201, 409, 409]
 
 
+def test_the_old_way_to_bind_still_binds(server: Server) -> None:
+    server.ask("POST", PODS, pod("p"))
+    body = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
+    assert server.ask("POST", "/api/v1/namespaces/ns/bindings", body).status == 201
+    assert server.ask("GET", f"{PODS}/p").json["spec"]["nodeName"] == "n1"
+    assert server.ask("POST", "/api/v1/namespaces/ns/bindings", body).status == 409
+    assert server.ask("GET", "/api/v1/namespaces/ns/bindings").status == 405
+
+
 def test_an_eviction_deletes(server: Server) -> None:
     server.ask("POST", PODS, pod("p"))
     eviction = {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "p"}}

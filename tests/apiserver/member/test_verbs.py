@@ -72,7 +72,9 @@ def test_an_update_that_changes_nothing_writes_nothing(server: Server) -> None:
 def test_a_generated_name_has_five_characters_more(server: Server) -> None:
     collection, body = NAMESPACED
     names = [
-        server.ask("POST", collection, {**body, "metadata": {"generateName": "gen-"}}).json["metadata"]["name"]
+        server.ask("POST", collection, {**body, "metadata": {"generateName": "gen-"}}).json["metadata"][
+            "name"
+        ]
         for _ in range(3)
     ]
     assert len(set(names)) == 3
@@ -117,7 +119,10 @@ def test_a_lease_is_created_by_put_and_needs_a_version_then(server: Server) -> N
     assert created.status == 201
     refused = server.ask("PUT", path, lease)
     assert refused.status == 422
-    assert "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update" in refused.json["message"]
+    assert (
+        "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+        in refused.json["message"]
+    )
     assert server.ask("PUT", path, created.json).status == 200
 
 

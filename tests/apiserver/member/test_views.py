@@ -33,7 +33,10 @@ def test_a_node_s_row_shows_readiness_roles_and_version(server: Server) -> None:
     [
         ({"phase": "Pending"}, "Pending", "0/1"),
         (
-            {"phase": "Pending", "containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}]},
+            {
+                "phase": "Pending",
+                "containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}],
+            },
             "ContainerCreating",
             "0/1",
         ),
