@@ -50,12 +50,6 @@ def unclassified(message: str) -> StatusError:
     return StatusError(status.unclassified(message))
 
 
-def verb_not_supported(resource: Resource, verb: str) -> StatusError:
-    text = f"{verb} is not supported on resources of kind {quote(resource.group_resource)}"
-    details = status.Details(group=resource.group, kind=resource.resource)
-    return StatusError(status.Status(405, "MethodNotAllowed", text, details))
-
-
 # ---- faults of fields ----------------------------------------------------------------------------------------------
 def _shown(value: object) -> str:
     if isinstance(value, str):

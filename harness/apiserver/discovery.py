@@ -109,10 +109,6 @@ class Discovery:
             "/apis": _encode(self._aggregate([group for group in self._groups if group])),
         }
 
-    @property
-    def group_paths(self) -> list[str]:
-        return sorted(self._documents)
-
     def document(self, path: str, accept: str) -> tuple[str, bytes] | None:
         path = path.rstrip("/") or "/"
         if path in self._aggregated and "as=APIGroupDiscoveryList" in accept and "v=v2;" in accept + ";":

@@ -222,7 +222,7 @@ class Registry:
     async def update(self, caller: Caller, mutate: Mutation, prepare: str | None = None) -> Written:
         """Change an object by `mutate`, again on each newer version until it is written. Raises StatusError.
 
-        `prepare` "finalize" and "binding" replace the strategy's own preparation, None stands for the subresource.
+        `prepare` is the subresource whose rules apply, None for the caller's; under "binding" nothing is completed.
         """
         key = self.resource.key(caller.namespace, caller.name)
         state = await self._read(key, caller.name)
@@ -286,40 +286,40 @@ class Registry:
     async def delete(self, caller: Caller, deletion: Deletion) -> Written:
         """DELETE of one object; `deleted` says whether it is gone. Raises StatusError."""
         key = self.resource.key(caller.namespace, caller.name)
-        state = await self._read(key, caller.name)
-        while True:
-            old = state.decode()
-            try:
-                deletion.check(self.resource, old, state.revision)
-                self._admission.delete(self._attributes(Operation.DELETE, caller, caller.name, None, old))
-                verdict, new = deletion.decide(self.resource, self.strategy, old, self._clock.wall())
-            except StatusError:
-                if state.fresh:
-                    raise
-                state = await self._reread(key, caller.name)
-                continue
-            if verdict is Verdict.PENDING:
-                if state.fresh:
-                    return Written(splice(state.value, state.revision))
-                state = await self._reread(key, caller.name)
-                continue
-            value = state.value if new is None else _encode(self.strategy.ordered(new))
-            if caller.dry_run:
-                return Written(splice(value, state.revision), deleted=verdict is not Verdict.MARK)
-            if verdict is not Verdict.REMOVE:  # announce the end of the grace period first, as upstream does
-                result = await self._store.txn(Txn(key, value, state.revision))
-                if not result.succeeded:
-                    state = self._state(result.current, caller.name)
-                    continue
-                if verdict is Verdict.MARK:
-                    return Written(splice(value, result.revision))
-                state = _State(value, result.revision, True)
-                removed = await self._store.txn(Txn(key, None))
-                return Written(splice(value, removed.revision), deleted=True)
-            result = await self._store.txn(Txn(key, None, state.revision))
-            if result.succeeded:
-                return Written(splice(value, result.revision), deleted=True)
-            state = self._state(result.current, caller.name)
+        outcome: _State | Written = await self._read(key, caller.name)
+        while isinstance(outcome, _State):
+            outcome = await self._delete_as(outcome, caller, deletion, key)
+        return outcome
+
+    async def _delete_as(
+        self, state: _State, caller: Caller, deletion: Deletion, key: str
+    ) -> _State | Written:
+        """Delete the object as it is in `state`; a newer state where that has been overtaken."""
+        old = state.decode()
+        try:
+            deletion.check(self.resource, old, state.revision)
+            self._admission.delete(self._attributes(Operation.DELETE, caller, caller.name, None, old))
+            verdict, new = deletion.decide(self.resource, self.strategy, old, self._clock.wall())
+        except StatusError:
+            if state.fresh:
+                raise
+            return await self._reread(key, caller.name)
+        if verdict is Verdict.PENDING:
+            if not state.fresh:
+                return await self._reread(key, caller.name)
+            return Written(splice(state.value, state.revision))
+        value = state.value if new is None else _encode(self.strategy.ordered(new))
+        if caller.dry_run:
+            return Written(splice(value, state.revision), deleted=verdict is not Verdict.MARK)
+        removes = verdict is Verdict.REMOVE
+        result = await self._store.txn(Txn(key, None if removes else value, state.revision))
+        if not result.succeeded:
+            return self._state(result.current, caller.name)
+        if (
+            verdict is Verdict.MARK_AND_REMOVE
+        ):  # the end of the grace period is announced first, as upstream does
+            result = await self._store.txn(Txn(key, None))
+        return Written(splice(value, result.revision), deleted=verdict is not Verdict.MARK)
 
     # ---- helpers ---------------------------------------------------------------------------------------------------
     async def _read(self, key: str, name: str) -> _State:

@@ -19,7 +19,6 @@ from harness.apiserver.handlers.shaping import finished, object_answer
 from harness.apiserver.handlers.writing import read_object
 from harness.apiserver.resources import Resource
 from harness.apiserver.store import GetResult
-from harness.apiserver.strategies.core import NamespaceStrategy
 from harness.apiserver.strategies.pod import bind, binding_errors
 from harness.wire.rfc3339 import seconds
 from harness.wire.status import success
@@ -83,8 +82,6 @@ async def finalize(call: Call) -> Answer:
     """PUT namespaces/finalize: replaces spec.finalizers; the last one gone, so is the namespace."""
     options = write_options(call.info.query, "UpdateOptions")
     new = read_object(call)
-    strategy = call.registry.strategy
-    assert isinstance(strategy, NamespaceStrategy)
     written = await call.registry.replace(call.caller(options.dry_run), new)
     return object_answer(call, written.body)
 

@@ -94,13 +94,6 @@ class NamespaceStrategy(Strategy):
         keep(new, old, "spec")
         keep(new, old, "status")
 
-    def prepare_finalize(self, new: Object, old: Object) -> None:
-        """The finalize subresource changes spec.finalizers only (kk/pkg/registry/core/namespace/strategy.go)."""
-        keep(new, old, "status")
-        spec = new.get("spec") or {}
-        drop_empty(spec, "finalizers")
-        new["spec"] = spec
-
 
 class NodeStrategy(Strategy):
     """Nodes are created with their status, as kubelets do."""
