@@ -60,6 +60,17 @@ def _timed(work: Work) -> float:
     return time.process_time() - begun
 
 
+def grown_kb(make: Callable[[int], object], n: int) -> float:
+    """KB of resident memory for each of the `n` things that ``make(n)`` returns.
+
+    Some are made before, since the first fill what the process had free. For a child: its heap is its own.
+    """
+    kept = [make(max(1, n // 4))]
+    before = resident_bytes()
+    kept.append(make(n))
+    return max(resident_bytes() - before, 1) / n / 1024
+
+
 def resident_bytes() -> int:
     """This process's resident memory, after a collection."""
     gc.collect()

@@ -53,9 +53,9 @@ def node(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}
 
 
-def pod(name: str, *, secret: str = "s0", configmap: str = "", node_name: str = "") -> dict[str, Any]:
-    """As a client creates it. `node_name`, or a configmap, for one that is held by a server."""
-    volumes: list[dict[str, Any]] = [{"name": "s", "secret": {"secretName": secret}}]
+def pod(name: str, *, mounts: str = "s0", configmap: str = "", node_name: str = "") -> dict[str, Any]:
+    """As a client creates it; it mounts a secret and, if named, a configmap. `node_name` is where it is bound."""
+    volumes: list[dict[str, Any]] = [{"name": "s", "secret": {"secretName": mounts}}]
     if configmap:
         volumes.append({"name": "c", "configMap": {"name": configmap}})
     container = {

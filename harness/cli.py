@@ -31,6 +31,7 @@ RUNS = Path("reports/runs")
 def demo(
     kubelets: Annotated[int, typer.Option(help="nodes of the fleet")] = 100,
     samples: Annotated[int, typer.Option(help="runs of each arm")] = 3,
+    pods_per_node: Annotated[int, typer.Option(help="pods for each kubelet")] = 4,
     members: Annotated[int, typer.Option(help="apiservers of the HA arm")] = 3,
     name: Annotated[str, typer.Option(help="folder under reports/runs; default: the time")] = "",
     fault: Annotated[
@@ -50,6 +51,7 @@ def demo(
         samples=samples,
         kubelets=kubelets,
         seed=seed,
+        environ={"CL2_PODS_PER_NODE": str(pods_per_node), "CL2_DELETE_NAMESPACES": "false"},
     )
     for path in run_experiment(plan, RUNS / plan.name, console):
         console.print(f"wrote {path}", soft_wrap=True)

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from benchmarks.child import in_child
-from benchmarks.measure import Work, cpu_us, resident_bytes
+from benchmarks.measure import Work, cpu_us, grown_kb
 from benchmarks.objects import encode, secret, stored_pod
 from benchmarks.registry import Line, Plan, benchmark
 from harness.apiserver.cachedobject import encode_stored
@@ -22,7 +22,7 @@ from harness.apiserver.resources import RESOURCES
 from harness.apiserver.storage import Storage
 from harness.apiserver.store import StoreCore, StoreEvent, Txn
 from harness.apiserver.storeclient import LocalStore
-from harness.apiserver.watchers import WatchOptions
+from harness.apiserver.watchers import Watcher, WatchOptions
 from harness.wire.selectors import parse_fields
 
 _ROWS = {row.resource: row for row in RESOURCES}
@@ -176,12 +176,15 @@ def watcher_kb(watchers: int) -> float:
     """KB of resident memory for each of so many idle watches. Runs in a child."""
     world = _World("secrets")
     world.fill([secret(f"s{number}") for number in range(SECRETS)])
-    taker, kept = _Taker(), []
-    before = resident_bytes()
-    for number in range(watchers):
-        kept.append(world.cacher.watch(_watch_list(f"s{number % SECRETS}"), taker))
-        if number % 50 == 49:
-            world.clock.advance(0.02)
-    world.clock.advance(1.0)
-    assert len(kept) == watchers
-    return max(resident_bytes() - before, 1) / watchers / 1024
+    taker = _Taker()
+
+    def make(n: int) -> list[Watcher]:
+        opened = []
+        for number in range(n):
+            opened.append(world.cacher.watch(_watch_list(f"s{number % SECRETS}"), taker))
+            if number % 50 == 49:
+                world.clock.advance(0.02)
+        world.clock.advance(1.0)
+        return opened
+
+    return grown_kb(make, watchers)

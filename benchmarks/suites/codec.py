@@ -9,7 +9,7 @@ from h2.config import H2Configuration
 from h2.connection import H2Connection
 
 from benchmarks.child import in_child
-from benchmarks.measure import Make, Work, cpu_us, ratio, resident_bytes, side_by_side
+from benchmarks.measure import Make, Work, cpu_us, grown_kb, ratio, side_by_side
 from benchmarks.objects import BODY, REQUEST_HEADERS, response_headers
 from benchmarks.registry import Better, Line, Plan, benchmark
 from harness.wire.http2 import (
@@ -218,18 +218,18 @@ def data(plan: Plan) -> Iterator[Line]:
 @benchmark("codec/memory")
 def memory(plan: Plan) -> Iterator[Line]:
     """A client's connection with 35 watches open."""
-    n = plan.count(1000)
-    found = [in_child(connection_kb, connections=n) for _ in range(plan.long_repeats)]
+    counts = {"ours": plan.count(3000), "peers": plan.count(200)}
+    found = [in_child(connection_kb, **counts) for _ in range(plan.long_repeats)]
     yield Line(f"codec/memory/{STREAMS} streams", "KB", [each["ours"] for each in found])
     ratios = [each["h2"] / each["ours"] for each in found]
     yield Line(f"codec/memory/{STREAMS} streams, h2 ÷ ours", "x", ratios, Better.HIGHER)
 
 
-def connection_kb(connections: int) -> dict[str, float]:
+def connection_kb(ours: int, peers: int) -> dict[str, float]:
     """KB of resident memory for each of so many connections, ours and h2's. Runs in a child."""
     reads, _ = _open_watches(None, STREAMS)
 
-    def ours() -> Connection:
+    def our_client() -> Connection:
         client = _client()
         client.take_output()
         client.feed(reads[0])
@@ -239,7 +239,7 @@ def connection_kb(connections: int) -> dict[str, float]:
         client.take_output()
         return client
 
-    def peers() -> H2Connection:
+    def peer_client() -> H2Connection:
         client = _peer(client_side=True)
         client.receive_data(reads[0])
         for stream in range(STREAMS):
@@ -248,10 +248,7 @@ def connection_kb(connections: int) -> dict[str, float]:
         client.data_to_send()
         return client
 
-    found, kept = {}, []
-    for name, make in (("ours", ours), ("h2", peers)):
-        kept.append(make())  # what is made once for the process does not count
-        before = resident_bytes()
-        kept += [make() for _ in range(connections)]
-        found[name] = max(resident_bytes() - before, 1) / connections / 1024
-    return found
+    return {
+        "ours": grown_kb(lambda n: [our_client() for _ in range(n)], ours),
+        "h2": grown_kb(lambda n: [peer_client() for _ in range(n)], peers),
+    }

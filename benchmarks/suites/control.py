@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from benchmarks.measure import Work, calls, cpu_us
+from benchmarks.measure import Make, Work, calls, cpu_us
 from benchmarks.objects import encode, stored_pod
 from benchmarks.registry import Line, Plan, benchmark
 from harness.apiserver.authentication import UserInfo
@@ -15,11 +15,11 @@ from harness.apiserver.costs import Costs
 from harness.apiserver.flowcontrol import FlowController, Ticket
 from harness.apiserver.metrics import Metrics
 from harness.apiserver.nodeauthorizer import NodeAuthorizer
-from harness.wire.paths import parse_path
+from harness.wire.paths import RequestInfo, parse_path
 
 _NODES = 1000
 _PODS_OF_NODE = 10
-_GET_SECRET = "/api/v1/namespaces/default/secrets/s"
+_PATH = "/api/v1/namespaces/default/secrets/s"
 
 
 def _user(number: int) -> UserInfo:
@@ -33,12 +33,12 @@ def admit(plan: Plan) -> Iterator[Line]:
     flow = FlowController(clock, Metrics())
     users = [_user(number) for number in range(_NODES)]
     for name, method, path in (
-        ("get", "GET", _GET_SECRET + "1"),
+        ("get", "GET", _PATH + "1"),
         ("patch", "PATCH", "/api/v1/namespaces/default/pods/p/status"),
     ):
         info = parse_path(path, method)
 
-        def make(n: int, info=info) -> Work:  # type: ignore[no-untyped-def]
+        def make(n: int, info: RequestInfo = info) -> Work:
             def work() -> None:
                 for number in range(n):
                     ticket = flow.admit(users[number % _NODES], info).result()
@@ -59,13 +59,13 @@ def authorize(plan: Plan) -> Iterator[Line]:
     authorizer = NodeAuthorizer(clock, Host(clock, None, Costs()), Random(1), Metrics())
     nodes = plan.count(_NODES)
     for number in range(nodes * _PODS_OF_NODE):
-        body = encode(stored_pod(f"p{number}", f"n{number % nodes}", secret=f"s{number % 200}"))
+        body = encode(stored_pod(f"p{number}", f"n{number % nodes}", mounts=f"s{number % 200}"))
         authorizer.on_pod("ADDED", body)
     clock.advance(60.0)
     users = [_user(number) for number in range(nodes)]
-    infos = [parse_path(f"{_GET_SECRET}{number % 200}") for number in range(nodes)]
+    infos = [parse_path(f"{_PATH}{number % 200}") for number in range(nodes)]
 
-    def make(shift: int):  # type: ignore[no-untyped-def]
+    def make(shift: int) -> Make:
         def prepared(n: int) -> Work:
             def work() -> None:
                 for number in range(n):

@@ -7,11 +7,10 @@ Absolute values age with machines, ratios between operations much less, so a sce
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from harness.wire.errors import ConfigError
+from harness.apiserver.figures import parse_figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +85,7 @@ class Costs:
     @classmethod
     def parse(cls, mapping: Mapping[str, float]) -> Costs:
         """Defaults with the given fields replaced; raises ConfigError on an unknown key or a value that is no cost."""
-        known = [field.name for field in fields(cls)]
-        for key, value in mapping.items():
-            if key not in known:
-                close = difflib.get_close_matches(key, known, n=1)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
-                raise ConfigError(f"costs: unknown key {key!r}{hint} (known: {', '.join(known)})")
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-                raise ConfigError(f"costs: {key} is {value!r}; allowed are microseconds from 0 to 1e9")
-        return cls(**{key: float(value) for key, value in mapping.items()})
+        return parse_figures(cls, "costs", mapping, 1e9)
 
 
 # (verb, resource, subresource) of writes that have a measured row of their own.

@@ -11,12 +11,12 @@ Pure arithmetic on times: `replicated.ReplicatedStore` does what is due.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import log
 from random import Random
 
+from harness.apiserver.figures import parse_figures
 from harness.wire.errors import ConfigError
 
 
@@ -42,15 +42,7 @@ class EtcdOptions:
     @classmethod
     def parse(cls, mapping: Mapping[str, float]) -> EtcdOptions:
         """Defaults with the given fields replaced; raises ConfigError on an unknown key or a value below 0."""
-        known = [field.name for field in fields(cls)]
-        for key, value in mapping.items():
-            if key not in known:
-                close = difflib.get_close_matches(key, known, n=1)
-                hint = f"; did you mean {close[0]!r}?" if close else ""
-                raise ConfigError(f"etcd: unknown key {key!r}{hint} (known: {', '.join(known)})")
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
-                raise ConfigError(f"etcd: {key} is {value!r}; allowed are numbers from 0 to 1e6")
-        return cls(**{key: float(value) for key, value in mapping.items()})
+        return parse_figures(cls, "etcd", mapping, 1e6)
 
 
 class _Batches:

@@ -7,7 +7,6 @@ HTTP/2 preface make an HTTP/2 session. What sessions do stands in `harness.apise
 from __future__ import annotations
 
 import asyncio
-import math
 import socket
 import ssl
 import time
@@ -39,58 +38,6 @@ _DISTINCT = 4
 """Bytes after which an HTTP/2 preface cannot be a method of HTTP/1.1 ("PRI " is reserved, RFC 9113, 11.3)."""
 
 DEFAULTS = ServingOptions()
-
-
-class AsyncioClock:
-    """`Clock` on the running event loop. A timer never fires before its time, though uvloop counts milliseconds."""
-
-    __slots__ = ("_loop",)
-
-    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        self._loop = loop or asyncio.get_running_loop()
-
-    def now(self) -> float:
-        return time.monotonic()
-
-    def wall(self) -> float:
-        return time.time()
-
-    def call_at(self, when: float, fn: Callable[..., object], *args: object) -> Timer:
-        return _LoopTimer(self._loop, when, fn, args)
-
-
-class _LoopTimer:
-    __slots__ = ("_args", "_fn", "_handle", "_loop", "_when")
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        when: float,
-        fn: Callable[..., object],
-        args: tuple[object, ...],
-    ) -> None:
-        self._loop = loop
-        self._when = when
-        self._fn = fn
-        self._args = args
-        self._arm()
-
-    def _arm(self) -> None:
-        delay = self._when - time.monotonic()
-        self._handle: asyncio.Handle
-        if delay <= 0:
-            self._handle = self._loop.call_soon(self._fire)
-        else:
-            self._handle = self._loop.call_later(math.ceil(delay * 1000) / 1000, self._fire)
-
-    def _fire(self) -> None:
-        if time.monotonic() < self._when:
-            self._arm()
-        else:
-            self._fn(*self._args)
-
-    def cancel(self) -> None:
-        self._handle.cancel()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ class ArmPlan(msgspec.Struct, frozen=True):
 
 class ExperimentPlan(msgspec.Struct, frozen=True):
     """`samples` of each arm with `kubelets` nodes; sample k of every arm has the seed `seed` + k, so that arms meet the
-    same draws. `arguments` go to every run's locust command."""
+    same draws. `arguments` go to every run's locust command, `environ` (CL2_* variables) to its environment."""
 
     name: str
     title: str
@@ -31,6 +31,7 @@ class ExperimentPlan(msgspec.Struct, frozen=True):
     seed: int = 1
     run_time_s: int = 900
     arguments: tuple[str, ...] = ()
+    environ: dict[str, str] = {}
 
     def validate(self) -> None:
         """Raises ConfigError."""

@@ -75,7 +75,7 @@ def _run_sample(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Path, c
             console.print(f"  {time.monotonic() - began:6.1f} s  {text}", highlight=False, markup=False)
 
     command = locust_command("kubelets", sample_arguments(plan, arm, sample, record))
-    code = run_locust(command, record, tell)
+    code = run_locust(command, record, tell, plan.environ)
     if not (record / "manifest.json").exists():
         log = record.with_name(record.name + ".log")
         lines = log.read_text("utf-8", "replace").strip().splitlines()
@@ -93,7 +93,7 @@ def progress_line(event: dict[str, Any]) -> str:
         case "target-ready":
             return f"{len(event['members'])} apiserver(s) ready"
         case "nodes-ready":
-            return f"{event['nodes']} nodes ready"
+            return f"{event['ready']} nodes ready"
         case "step-finished":
             return f"{event['name']}: {event['seconds']:.1f} s"
         case "mark":

@@ -71,11 +71,26 @@ def parsed(decoder: msgspec.json.Decoder[T], response: Response) -> T | None:
         return None
 
 
-def describe(response: Response) -> str:
-    """The message of a Status body, for an event's text; bounded."""
+_TEXTS = {  # am/api/errors/errors.go, NewGenericServerResponse: what client-go says where the body is no Status
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    409: "the server reported a conflict",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+
+
+def describe(response: Response, request: str) -> str:
+    """The error that client-go makes of an answer, for an event's text; bounded. `request`: as in "get pods p"."""
     found = response.body.find(b'"message":"')
     if found < 0:
-        return f"the server answered {response.status}"
+        status = response.status
+        unknown = f"the server responded with the status code {status} but did not return more information"
+        if status >= 500:
+            body = response.body[:256].decode("utf-8", "replace")
+            unknown = f'an error on the server ("{body}") has prevented the request from succeeding'
+        return f"{_TEXTS.get(status, unknown)} ({request})"
     end = found + 11
     while end < len(response.body) and response.body[end : end + 1] != b'"':
         end += 2 if response.body[end : end + 1] == b"\\" else 1

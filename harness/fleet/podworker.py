@@ -134,7 +134,9 @@ class PodWorkers:
         """References are what pods add up to; only pods that mount are with the volume manager."""
         records = self._records.values()
         referencing = [record for record in records if record.referencing]
-        assert self._cache.references == Counter(ref for record in referencing for ref in record.pod.plan.refs)
+        assert self._cache.references == Counter(
+            ref for record in referencing for ref in record.pod.plan.refs
+        )
         assert len(self._status) == sum(record.stage is not Stage.HEARD for record in records)
         mounting = {uid for uid, record in self._records.items() if record.stage is Stage.MOUNTING}
         assert self._volumes.mounting == mounting

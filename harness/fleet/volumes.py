@@ -3,7 +3,8 @@
 The populator and the reconciler each run every 100 ms, so a mount begins two to three ticks after the pod is known. A
 volume's sources are read in order: a secret or configmap from the object cache, which waits up to 1 s for the first
 sync, a token by a request. What fails is tried again at the first reconciler tick after 500 ms, then twice as long, up
-to 2 min 2 s; each failure is an event. The pod worker learns that all is mounted at its next poll of 300 ms.
+to 2 min 2 s; each failure is an event, the only one about it. The pod worker learns that all is
+mounted at its next poll of 300 ms.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from enum import Enum
 from math import ceil
 from typing import cast
 
-from harness.client.machine import Answered, Arm, Disarm, Event, Failed, Fired
+from harness.client.machine import Answered, Arm, Disarm, Event, Failed, Fired, Key
 from harness.fleet.context import Context, Out, describe
 from harness.fleet.events import EventRecorder
 from harness.fleet.objectcache import ObjectCache, Read, not_found, sync_timeout
@@ -20,6 +21,7 @@ from harness.fleet.pods import Pod, Source
 from harness.fleet.tokens import Token, TokenManager
 
 PART = "volumes"
+_WORKER_WAIT_S = 123.0  # podAttachAndMountTimeout (volume_manager.go)
 
 
 class MountState(Enum):
@@ -60,7 +62,7 @@ class _Mounting:
 class VolumeManager:
     """Timers are ("volumes", uid), token requests ("volumes", uid, volume, source)."""
 
-    __slots__ = ("_cache", "_context", "_events", "_mounting", "_phases", "_tokens")
+    __slots__ = ("_cache", "_context", "_events", "_mounting", "_phases", "_refreshing", "_tokens")
 
     def __init__(
         self, context: Context, cache: ObjectCache, tokens: TokenManager, events: EventRecorder
@@ -70,6 +72,7 @@ class VolumeManager:
         self._tokens = tokens
         self._events = events
         self._mounting: dict[str, _Mounting] = {}
+        self._refreshing: set[Key] = set()  # token requests for volumes that are mounted
         loop_s = context.options.volume_loop_s
         self._phases = (loop_s * context.rng.random(), loop_s * context.rng.random())
 
@@ -108,6 +111,7 @@ class VolumeManager:
         """`pod` is that of the key's uid, None if it is gone. Returns the number of failed mounts once all is
         mounted, else None."""
         uid = str(event.key[1])
+        self._refreshing.discard(event.key)
         if pod is None:
             return None
         if isinstance(event, Fired):
@@ -123,7 +127,12 @@ class VolumeManager:
                 if source.ref is not None:
                     self._cache.read(source.ref, now, out)
                 elif self._tokens.look_up(pod.uid, source, now) is not Token.FRESH:
-                    out.append(self._tokens.request(pod, source, (PART, pod.uid, volume, step)))
+                    key = (PART, pod.uid, volume, step)
+                    if (
+                        key not in self._refreshing
+                    ):  # one operation for each volume, however long it is retried
+                        self._refreshing.add(key)
+                        out.append(self._tokens.request(pod, source, key))
 
     # ---- inner -------------------------------------------------------------------------------------------------------
     def _fired(self, uid: str, now: float, out: Out) -> int | None:
@@ -190,7 +199,8 @@ class VolumeManager:
         if stored:
             mount.step += 1
         else:
-            reason = describe(event.response) if isinstance(event, Answered) else str(event.error)
+            asked = f"post serviceaccounts {pod.plan.service_account or 'default'}"
+            reason = describe(event.response, asked) if isinstance(event, Answered) else str(event.error)
             self._miss(mount, f"failed to fetch token: {reason}")
         self._run(mounting, mount, now, out)
         self._schedule(mounting, now, out)
@@ -219,8 +229,16 @@ class VolumeManager:
             times = [each.due for each in mounting.mounts if each.state is not MountState.GRANT]
             due = min(times, default=0.0)
         else:
-            poll_s = self._context.options.mount_poll_s
-            due = mounting.began + ceil((now - mounting.began) / poll_s) * poll_s
+            due = self._noticed(mounting, now)
         if due and due != mounting.armed:
             mounting.armed = due
             out.append(Arm((PART, mounting.pod.uid), due))
+
+    def _noticed(self, mounting: _Mounting, now: float) -> float:
+        """When the pod's worker sees that all is mounted. It looks each 300 ms for 2 min 3 s; then its sync has failed,
+        without an event (kubelet.go, SyncPod: wait.Interrupted), and it looks again after its backoff."""
+        options = self._context.options
+        while now > mounting.began + _WORKER_WAIT_S:
+            mounting.began += _WORKER_WAIT_S + self._context.draw(options.worker_retry_s)
+        polls = max(0, ceil((now - mounting.began) / options.mount_poll_s))
+        return mounting.began + polls * options.mount_poll_s

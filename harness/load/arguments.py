@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import secrets
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 
 from harness.load.faults import Fault, parse_fault
+from harness.load.openfiles import require_files
 from harness.load.scenarios import find_scenario
 from harness.pool.emulated import PoolOptions
 from harness.transport.options import HttpMode
@@ -125,7 +127,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def options_from(parsed: argparse.Namespace) -> RunOptions:
     """The options of a run. Raises ConfigError."""
-    kubelets = parsed.num_users or DEFAULT_KUBELETS
+    kubelets = DEFAULT_KUBELETS if parsed.num_users is None else parsed.num_users
+    if kubelets < 1:
+        raise ConfigError(f"-u {kubelets}: a fleet has at least 1 kubelet")
+    spawn_rate = DEFAULT_SPAWN_RATE if parsed.spawn_rate is None else parsed.spawn_rate
+    if spawn_rate <= 0:
+        raise ConfigError(f"-r {spawn_rate:g}: at least some kubelets must register each second")
+    existing = bool(parsed.host or parsed.kubeconfig or parsed.endpoints)
+    require_files(_at_one_process(kubelets, parsed, existing), parsed.http)
     pool = PoolOptions(
         members=parsed.members,
         nodes=kubelets,
@@ -137,14 +146,16 @@ def options_from(parsed: argparse.Namespace) -> RunOptions:
         max_requests_inflight=parsed.max_requests_inflight,
     )
     pool.validate()
-    if parsed.scrape_interval < 0.5:
+    faults = tuple(map(parse_fault, parsed.fault))
+    _check_faults(faults, 0 if existing else parsed.members)
+    if not parsed.scrape_interval >= 0.5:
         raise ConfigError(
             f"--scrape-interval {parsed.scrape_interval:g}: at least 0.5 s are needed between scrapes"
         )
     name = time.strftime("%Y%m%d-%H%M%S") + f"-{secrets.token_hex(2)}"
     return RunOptions(
         kubelets=kubelets,
-        spawn_rate=parsed.spawn_rate or DEFAULT_SPAWN_RATE,
+        spawn_rate=spawn_rate,
         run_time_s=float(parsed.run_time) if parsed.run_time else None,
         record=Path(parsed.record) if parsed.record else Path("reports/runs") / name,
         seed=parsed.seed,
@@ -157,9 +168,28 @@ def options_from(parsed: argparse.Namespace) -> RunOptions:
         arm=parsed.arm,
         sample=parsed.sample,
         http=parsed.http,
-        faults=tuple(map(parse_fault, parsed.fault)),
+        faults=faults,
         scrape_interval_s=parsed.scrape_interval,
     )
+
+
+def _at_one_process(kubelets: int, parsed: argparse.Namespace, existing: bool) -> int:
+    """Most kubelets of which one process on this machine holds one end of the connection."""
+    if not existing or not parsed.master:
+        return kubelets  # all may meet at one member; or all are this process's own
+    return math.ceil(kubelets / parsed.processes) if parsed.processes else 0
+
+
+def _check_faults(faults: tuple[Fault, ...], members: int) -> None:
+    """`members` of the emulated pool; 0 where there is none."""
+    known = [f"member-{index}" for index in range(members)]
+    for fault in faults:
+        if not known:
+            raise ConfigError(
+                f"--fault {fault.kind}: only the members of an emulated pool can be given faults"
+            )
+        if fault.member not in known:
+            raise ConfigError(f"--fault {fault.kind}: no member {fault.member!r}, of {', '.join(known)}")
 
 
 def _figures(flag: str, items: list[str]) -> dict[str, float]:

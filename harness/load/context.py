@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from harness.load.looplag import LoopLag
 from harness.load.plan import Plan
 from harness.load.statistics import Statistics
 from harness.transport.endpoints import Endpoint, Endpoints
@@ -39,6 +40,7 @@ class WorkerContext:
         self.epoch_s = time.time() - self.timers.now()
         self.statistics = Statistics(fire)
         self.nodes_by_members: dict[int, int] = {}
+        self.lag = LoopLag(self.timers)
         self._worker = worker_index
         self._made = 0
         self._tls = _tls(plan)
@@ -80,12 +82,13 @@ class WorkerContext:
 
     def report(self) -> dict[str, Any]:
         """Everything counted since the last call, in plain values that Locust's messages can carry."""
-        counts = {str(members): nodes for members, nodes in self.nodes_by_members.items()}
+        nodes = {str(members): nodes for members, nodes in self.nodes_by_members.items()}
         self.nodes_by_members.clear()
+        counts = {"nodes_by_members": nodes, "loop": self.lag.take()}
         return {
             "requests": self.statistics.take(),
             "samples": self.statistics.take_samples(),
-            "counts": {"nodes_by_members": counts} if counts else {},
+            "counts": {name: values for name, values in counts.items() if values},
         }
 
     def close(self) -> None:

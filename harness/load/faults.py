@@ -12,7 +12,7 @@ from harness.load.plan import Target
 from harness.wire.errors import ConfigError
 
 KINDS = ("stall-informer",)
-_SPEC = re.compile(r"^(?P<kind>[\w-]+):(?P<member>[\w.-]+):(?P<seconds>[\d.]+)@(?P<at>[\d.]+)$")
+_SPEC = re.compile(r"^(?P<kind>[\w-]+):(?P<member>[\w.-]+):(?P<seconds>\d+(?:\.\d+)?)@(?P<at>\d+(?:\.\d+)?)$")
 
 
 class Fault(msgspec.Struct, frozen=True):

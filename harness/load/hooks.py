@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
 import sys
 import time
 from functools import partial
+from types import FrameType
 from typing import Any
 
 from locust import events
-from locust.runners import LocalRunner, MasterRunner, WorkerRunner
+from locust.runners import STATE_RUNNING, STATE_SPAWNING, LocalRunner, MasterRunner, WorkerRunner
 
 from harness.load import plan as plans
 from harness.load.arguments import add_arguments, options_from
 from harness.load.context import WorkerContext
+from harness.load.lifeline import Lifeline, end_with_command
+from harness.load.openfiles import raise_limit
 from harness.load.session import Session
 from harness.load.users import KubeletUser
 from harness.wire.errors import SwarmletError
@@ -21,44 +26,81 @@ from harness.wire.errors import SwarmletError
 NOTE = "swarmlet-note"
 REPORT = "swarmlet"
 
+_lifeline = Lifeline()
+
 
 def install() -> None:
-    """Register everything with Locust. A locustfile's import is the right moment: arguments are parsed after it."""
+    """Register everything with Locust. A locustfile's import is the right moment: arguments are parsed after it, and
+    ``--processes`` forks after that."""
+    _lifeline.tie()
+    end_with_command()
     hooks: Any = events  # Locust annotates its events' hooks, not their methods
     hooks.init_command_line_parser.add_listener(add_arguments)
     hooks.init.add_listener(_on_init)
     hooks.test_start.add_listener(_on_test_start)
+    hooks.test_stopping.add_listener(_on_test_stopping)
     hooks.test_stop.add_listener(_on_test_stop)
     hooks.quitting.add_listener(_on_quitting)
 
 
 def _on_init(environment: Any, runner: Any, **_: Any) -> None:
+    _lifeline.untie()
     environment.swarmlet_context = None
     environment.swarmlet_session = None
     environment.reset_stats = False
+    environment.events.spawning_complete.add_listener(partial(_on_spawning_complete, environment))
     if isinstance(runner, WorkerRunner):
         environment.events.report_to_master.add_listener(partial(_on_report_to_master, environment))
         return
+    _start_session(environment)
+    if isinstance(runner, MasterRunner):
+        runner.register_message(NOTE, _on_note)
+        environment.events.worker_report.add_listener(partial(_on_worker_report, environment))
+
+
+def _start_session(environment: Any) -> None:
     helpers = sum(user.fixed_count for user in environment.user_classes if not issubclass(user, KubeletUser))
     session: Session | None = None
     try:
         session = Session(environment, options_from(environment.parsed_options), helpers)
         environment.swarmlet_session = session
+        atexit.register(
+            session.finish
+        )  # Locust leaves without its quitting event where it never began to run
+        _heed_signals(session, environment.parsed_options.headless)
         session.start()
     except SwarmletError as error:
         if session is not None:
             session.fail_to_start(error)
         print(f"swarmlet: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    if isinstance(runner, MasterRunner):
-        runner.register_message(NOTE, _on_note)
-        environment.events.worker_report.add_listener(partial(_on_worker_report, environment))
+
+
+def _heed_signals(session: Session, headless: bool) -> None:
+    """SIGINT and SIGTERM end a run as its scenario's end does, in order; a second one does not wait.
+
+    Locust itself takes SIGTERM only once a headless shape has ended (locust/main.py), and raises KeyboardInterrupt in
+    whichever greenlet happens to run, a spawning one included.
+    """
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        first = session.interrupt(signal.Signals(number).name)
+        if not session.started:
+            raise SystemExit(1)
+        if not (first and headless):
+            raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
 
 
 def _on_test_start(environment: Any, **_: Any) -> None:
     runner = environment.runner
+    if environment.swarmlet_session is not None:
+        environment.swarmlet_session.begin()
     if isinstance(runner, MasterRunner):
         return
+    raise_limit()
     plan = plans.decode(getattr(environment.parsed_options, plans.OPTION))
 
     def tell(kind: str, fields: dict[str, Any]) -> None:
@@ -71,6 +113,18 @@ def _on_test_start(environment: Any, **_: Any) -> None:
     environment.swarmlet_context = WorkerContext(plan, index, environment.events.request.fire, tell)
     if isinstance(runner, WorkerRunner):
         tell("worker-started", {"index": index, "pid": os.getpid()})
+
+
+def _on_spawning_complete(environment: Any, **_: Any) -> None:
+    context: WorkerContext | None = environment.swarmlet_context
+    if context is not None:
+        context.lag.start()
+
+
+def _on_test_stopping(environment: Any, **_: Any) -> None:
+    context: WorkerContext | None = environment.swarmlet_context
+    if context is not None:
+        context.lag.stop()
 
 
 def _on_test_stop(environment: Any, **_: Any) -> None:
@@ -95,6 +149,11 @@ def _on_note(environment: Any, msg: Any, **_: Any) -> None:
 
 
 def _on_quitting(environment: Any, **_: Any) -> None:
+    """The exit code: the session's, or of a worker whether it was still at work. Locust's own would be 1 for every
+    run in which any request was answered by 404, which a kubelet's first ones are."""
     session: Session | None = environment.swarmlet_session
     if session is not None:
         environment.process_exit_code = session.finish()
+    elif isinstance(environment.runner, WorkerRunner):
+        at_work = environment.runner.state in (STATE_RUNNING, STATE_SPAWNING)
+        environment.process_exit_code = 1 if at_work else 0

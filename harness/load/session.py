@@ -1,7 +1,7 @@
 """One run, seen from Locust's master: what it starts, what it keeps, when it is over, how it ends.
 
-Workers tell the session what happened (`tell`), the shape asks it whether to go on (`look`, `over`), and `finish`
-closes the record, ends every process and gives the exit code. In a run without workers the same object serves in the
+Workers tell the session what happened (`tell`), the shape asks it whether to go on (`over`), and `finish` closes the
+record, ends every process and gives the exit code. In a run without workers the same object serves in the
 one process.
 """
 
@@ -11,8 +11,11 @@ import dataclasses
 import logging
 import os
 import secrets
+import ssl
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import gevent
@@ -22,6 +25,7 @@ from harness.clusterloader import describe, load_config
 from harness.load.arguments import RunOptions
 from harness.load.faults import Fault, inject
 from harness.load.plan import OPTION, Plan, Target, encode
+from harness.load.probe import probe
 from harness.load.target import existing_target, of_pool
 from harness.load.verdict import host_kept_up
 from harness.observe.environment import host, versions
@@ -29,28 +33,37 @@ from harness.observe.record import Manifest, RunRecord, Status
 from harness.observe.scraper import More, Source
 from harness.observe.scraper import Plan as ScrapePlan
 from harness.pool.process import Process
+from harness.wire.errors import ConfigError
 
 logger = logging.getLogger("swarmlet")
 
 POOL_READY_WITHIN_S = 90.0
 SCRAPER_ENDS_WITHIN_S = 20.0
 FLUSH_EVERY_S = 10.0
+LOOK_EVERY_S = 0.5
+SHAPE_ENDS_WITHIN_S = 3.0
 
 
 class Session:
-    """`over` is True when the run must end; `helpers` is how many users there are beside the kubelets."""
+    """`started` is True once users are being spawned, `over` when the run must end, and the shape sets `ending` when it
+    ends it. `helpers` is how many users there are beside the kubelets."""
 
     def __init__(self, environment: Any, options: RunOptions, helpers: int) -> None:
         self.options = options
         self.helpers = helpers
+        self.started = False
         self.over = False
+        self.ending = False
         self._environment = environment
         self._failures: list[str] = []
         self._violations: list[str] = []
         self._status = Status.INTERRUPTED
-        self._workers: dict[str, int] = {}
+        self._interrupted_by = ""
+        self._workers: set[str] = set()
         self._pool: Process | None = None
         self._scraper: Process | None = None
+        self._secrets: tempfile.TemporaryDirectory[str] | None = None
+        self._follower: Any = None
         self._began = time.monotonic()
         self._flushed = self._began
         self._loading = False
@@ -72,7 +85,10 @@ class Session:
             host=host(),
             scenario=scenario,
         )
-        self.record = RunRecord(options.record, manifest)
+        try:
+            self.record = RunRecord(options.record, manifest)
+        except OSError as error:
+            raise ConfigError(f"--record {options.record}: cannot be written: {error.strerror}") from error
 
     # ---- start -----------------------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -92,11 +108,18 @@ class Session:
         self._target = target
         self._start_scraper(target)
         self.record.event("target-ready", {"members": [member.name for member in target.members]})
+        self._follower = gevent.spawn(self._follow)
+
+    def begin(self) -> None:
+        """Locust begins to spawn; the time of -t counts from here."""
+        self.started = True
+        self._began = time.monotonic()
 
     def _start_target(self) -> Target:
         options = self.options
         if options.host or options.kubeconfig or options.endpoints:
             target = existing_target(options.host, options.kubeconfig, options.endpoints)
+            probe(target)
             self.record.manifest.target = {
                 "backend": "existing",
                 "members": [msgspec.to_builtins(member) for member in target.members],
@@ -120,21 +143,12 @@ class Session:
 
     def _start_scraper(self, target: Target) -> None:
         folder = self.options.record
-        ca_file = ""
-        if target.ca:
-            ca_file = str(folder / "ca.crt")
-            (folder / "ca.crt").write_text(target.ca)
-        scheme = "https" if target.tls else "http"
-        sources = [
-            Source(m.name, f"{scheme}://{m.host}:{m.port}", ca_file, token=target.token)
-            for m in target.members
-        ]
         processes = {"locust": os.getpid()}
         if self._pool is not None:
             ready = self.record.manifest.target
             processes.update({m["name"]: m["pid"] for m in ready["members"]})
             processes.update({"store": ready["store_pid"], "pool": self._pool.pid})
-        plan = ScrapePlan(str(folder), sources, self.options.scrape_interval_s, processes)
+        plan = ScrapePlan(str(folder), self._sources(target), self.options.scrape_interval_s, processes)
         self._scraper = Process(
             "scraper",
             "harness.observe.scraper",
@@ -144,6 +158,23 @@ class Session:
         )
         self._scraper.send(More({"scraper": self._scraper.pid}))
 
+    def _sources(self, target: Target) -> list[Source]:
+        """The members as the scraper knows them; a client certificate lies in a private folder until the run ends."""
+        ca_file = "" if target.insecure else ssl.get_default_verify_paths().cafile or ""
+        if target.ca:
+            ca_file = str(self.options.record / "ca.crt")
+            Path(ca_file).write_text(target.ca)
+        cert_file = ""
+        if target.cert:
+            self._secrets = tempfile.TemporaryDirectory(prefix="swarmlet-")
+            cert_file = str(Path(self._secrets.name) / "client.pem")
+            Path(cert_file).write_text(f"{target.key}\n{target.cert}")
+        scheme = "https" if target.tls else "http"
+        return [
+            Source(m.name, f"{scheme}://{m.host}:{m.port}", ca_file, target.token, cert_file)
+            for m in target.members
+        ]
+
     # ---- while it runs ---------------------------------------------------------------------------------------------
     def tell(self, kind: str, fields: dict[str, Any], t: float | None = None) -> None:
         """Something happened on a worker, or here; `t` is when, in seconds since 1970."""
@@ -152,6 +183,8 @@ class Session:
         self.record.event(kind, fields, t=t)
         if kind == "worker-started" and self._scraper is not None:
             self._scraper.send(More({f"worker-{fields['index']}": int(fields["pid"])}))
+        elif kind == "user-failed":
+            self._fail(f"a {fields['user']} failed: {fields['error']}")
         elif kind == "measurement":
             self.record.manifest.results.setdefault("measurements", []).append(fields)
         elif kind == "skipped-measurement":
@@ -175,9 +208,17 @@ class Session:
             for key, value in values.items():
                 counts[key] = counts.get(key, 0) + value
 
+    def interrupt(self, by: str) -> bool:
+        """A signal came (called by its handler, so nothing is written here); False for one that is not the first."""
+        first = not self._interrupted_by
+        self._interrupted_by = self._interrupted_by or by
+        return first
+
     def look(self) -> None:
-        """Called about once a second while the run goes on: the cap, the workers, what is due to be written."""
+        """Called twice a second while the run goes on: signals, workers, the cap, what is due to be written."""
         now = time.monotonic()
+        if self._interrupted_by and not self.over:
+            self._interrupted()
         self._look_at_workers()
         cap = self.options.run_time_s
         if cap is not None and now - self._began >= cap and not self.over:
@@ -189,6 +230,23 @@ class Session:
             self._take_own()
             self.record.flush()
 
+    def _follow(self) -> None:
+        """Look until the run is over, and end it where the shape does not: Locust's master holds it up until all users
+        are spawned (locust/runners.py, MasterRunner.start), or all workers have come."""
+        while not self.over:
+            gevent.sleep(LOOK_EVERY_S)
+            try:
+                self.look()
+            except OSError as error:
+                logger.error("the record %s cannot be written: %s", self.options.record, error)
+                self._failures.append(f"the record cannot be written: {error}")
+                self._end(Status.FAILED)
+        if not self.started:
+            raise SystemExit(self.exit_code)  # gevent raises it where Locust waits
+        gevent.sleep(SHAPE_ENDS_WITHIN_S)
+        if not self.ending:
+            self._environment.runner.quit()
+
     def _take_own(self) -> None:
         """Without workers, the one process's own counts."""
         context = self._environment.swarmlet_context
@@ -196,20 +254,17 @@ class Session:
             self.take(context.report())
 
     def _look_at_workers(self) -> None:
-        clients = getattr(self._environment.runner, "clients", None)
-        if clients is None:
+        runner = self._environment.runner
+        clients = getattr(runner, "clients", None)
+        if clients is None or self.over:
             return
-        present = {client.id: client.state for client in clients.all}
-        for worker, state in present.items():
-            if state != "missing":
-                self._workers.setdefault(worker, len(self._workers))
-        for worker, index in list(self._workers.items()):
-            if present.get(worker, "missing") == "missing":
-                del self._workers[worker]
-                self._fail(f"worker {index} was lost, and its kubelets with it")
+        present = {client.id for client in clients.all if client.state != "missing"}
+        for worker in sorted(self._workers - present):
+            self._fail(f"worker {runner.get_worker_index(worker)} was lost, and its kubelets with it")
+        self._workers = present
 
     def _process_exited(self, name: str, code: int) -> None:
-        if self._finished:
+        if self._finished or self.over:
             return
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         self.record.event("process-exited", {"process": name, "code": code})
@@ -246,6 +301,19 @@ class Session:
         self.record.mark(text, invalid=True)
         self._end(Status.FAILED)
 
+    def _interrupted(self) -> None:
+        """Ended from outside, by a signal or by Locust. A fleet at rest without -t has no other end than that."""
+        by = self._interrupted_by or "Locust"
+        if self.started and not self.options.scenario and self.options.run_time_s is None:
+            logger.info("ended by %s", by)
+            self._end(Status.COMPLETED)
+            return
+        text = f"interrupted by {by}{'' if self.started else ' before it began'}"
+        logger.warning("%s; closing the record %s", text, self.options.record)
+        self._failures.append(text)
+        self.record.mark(text, invalid=True)
+        self._end(Status.INTERRUPTED)
+
     def _scenario_ended(self, failures: list[str], violations: list[str]) -> None:
         self._failures.extend(failures)
         self._violations.extend(violations)
@@ -267,16 +335,22 @@ class Session:
         """Close everything, in order: faults, requests, the last scrape, the pool, the record. The exit code."""
         if self._finished:
             return self.exit_code
-        gevent.killall(self._faults)
+        if not self.over:
+            self._look_at_workers()  # when the last one is lost, Locust ends by itself
+        if not self.over:
+            self._interrupted()
+        gevent.killall([greenlet for greenlet in (self._follower, *self._faults) if greenlet])
         self._take_own()
         self.record.flush()
         if self._scraper is not None:
             self._scraper.end_input(SCRAPER_ENDS_WITHIN_S)
-            late = host_kept_up(self.options.record)
+            late = host_kept_up(self.options.record, self.record.manifest.results.pop("loop", {}))
             self.record.manifest.results["host"] = dataclasses.asdict(late)
-            if late.invalid:
-                self.record.mark(f"invalid: host could not keep up ({late})", invalid=True)
+            for excuse in late.excuses:
+                self.record.mark(f"invalid: host could not keep up ({excuse})", invalid=True)
         self._finished = True
+        if self._secrets is not None:
+            self._secrets.cleanup()
         if self._pool is not None:
             self._pool.stop()
         self.record.finish(self._status)
@@ -286,5 +360,5 @@ class Session:
         """Close the record of a run that could not begin."""
         self._failures.append(str(error))
         self.record.mark(str(error), invalid=True)
-        self._status = Status.FAILED
+        self._end(Status.FAILED)
         self.finish()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from locust import LoadTestShape
+from locust.runners import MasterRunner
 
 from harness.load.session import Session
 
@@ -19,8 +20,11 @@ class ScenarioShape(LoadTestShape):
     abstract = False
 
     def tick(self) -> tuple[int, float] | None:
-        session: Session = cast(Any, self.runner).environment.swarmlet_session
-        session.look()
+        runner = cast(Any, self.runner)
+        session: Session = runner.environment.swarmlet_session
         if session.over:
+            session.ending = True
+            if isinstance(runner, MasterRunner):
+                runner.stop()  # waits for the workers: what their users count as they stop comes with the last report
             return None
         return session.options.kubelets + session.helpers, session.options.spawn_rate

@@ -36,13 +36,18 @@ from harness.wire.request import Request, Response, TransportError
 
 
 class Shell:
-    """One machine, running. `user` names it in statistics; `on_note` gets its notes and samples."""
+    """One machine, running. `user` names it in statistics; `on_note` gets its notes and samples.
+
+    `on_error` hears of an exception that the machine raised: a bug of ours, as a machine answers for whatever a peer
+    does. The shell has stopped then.
+    """
 
     __slots__ = (
         "_busy",
         "_events",
         "_handles",
         "_machine",
+        "_on_error",
         "_on_finished",
         "_on_note",
         "_statistics",
@@ -61,7 +66,8 @@ class Shell:
         timers: Timers,
         statistics: Statistics,
         on_note: Callable[[Note | Sample], None],
-        on_finished: Callable[[Finished], None] | None = None,
+        on_finished: Callable[[Finished], None],
+        on_error: Callable[[Exception], None],
     ) -> None:
         self.user = user
         self._machine = machine
@@ -70,6 +76,7 @@ class Shell:
         self._statistics = statistics
         self._on_note = on_note
         self._on_finished = on_finished
+        self._on_error = on_error
         self._handles: dict[Key, Handle] = {}
         self._waiting: dict[Key, Timer] = {}
         self._events: deque[Event] = deque()
@@ -77,13 +84,22 @@ class Shell:
         self._stopped = False
 
     def start(self) -> None:
-        self._carry_out(self._machine.start(self._timers.now()))
+        try:
+            self._carry_out(self._machine.start(self._timers.now()))
+        except Exception as error:
+            self._close()
+            self._on_error(error)
 
     def stop(self) -> None:
         """The machine's last actions, then everything that is still open is given up; the transport is closed."""
         if self._stopped:
             return
-        self._carry_out(self._machine.stop(self._timers.now()))
+        try:
+            self._carry_out(self._machine.stop(self._timers.now()))
+        finally:
+            self._close()
+
+    def _close(self) -> None:
         self._stopped = True
         for timer in self._waiting.values():
             timer.cancel()
@@ -103,6 +119,9 @@ class Shell:
         try:
             while self._events and not self._stopped:
                 self._carry_out(self._machine.handle(self._events.popleft(), self._timers.now()))
+        except Exception as error:
+            self._close()
+            self._on_error(error)
         finally:
             self._busy = False
 
@@ -122,8 +141,7 @@ class Shell:
                 if handle is not None:
                     handle.cancel()
             elif kind is Finished:
-                if self._on_finished is not None:
-                    self._on_finished(action)  # type: ignore[arg-type]
+                self._on_finished(action)  # type: ignore[arg-type]
             else:
                 self._on_note(action)  # type: ignore[arg-type]
 

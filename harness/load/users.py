@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import gevent
 from locust import User, task
 
@@ -18,6 +20,9 @@ from harness.load.context import NODE_GROUP, WorkerContext
 from harness.load.scenarios import scenario_machine
 from harness.load.shell import Shell
 from harness.transport.pool import Transport
+from harness.wire.errors import ConfigError
+
+logger = logging.getLogger("swarmlet")
 
 Running = tuple[Machine, Transport]
 """A machine and the connections that it runs over."""
@@ -38,14 +43,27 @@ class MachineUser(User):
     def on_start(self) -> None:
         context: WorkerContext = self.environment.swarmlet_context
         self.run_context = context
-        self.shells = [
-            Shell(
-                self.kind, machine, transport, context.timers, context.statistics, self.noted, self.finished
-            )
-            for machine, transport in self.build(context)
-        ]
+        self.shells: list[Shell] = []
+        try:
+            for machine, transport in self.build(context):
+                self.shells.append(self._shell(machine, transport))
+        except ConfigError as error:  # a scenario that is not on this worker's machine, say
+            context.tell("user-failed", {"user": self.kind, "error": str(error)})
         for shell in self.shells:
             shell.start()
+
+    def _shell(self, machine: Machine, transport: Transport) -> Shell:
+        context = self.run_context
+        return Shell(
+            self.kind,
+            machine,
+            transport,
+            context.timers,
+            context.statistics,
+            self.noted,
+            self.finished,
+            self.failed,
+        )
 
     def on_stop(self) -> None:
         for shell in self.shells:
@@ -64,6 +82,11 @@ class MachineUser(User):
 
     def finished(self, _: Finished) -> None:
         """A machine has nothing more to do."""
+
+    def failed(self, error: Exception) -> None:
+        """A machine raised; it no longer runs, so neither does what the run was to show."""
+        logger.error("error in a %s", self.kind, exc_info=error)
+        self.run_context.tell("user-failed", {"user": self.kind, "error": repr(error)})
 
 
 class KubeletUser(MachineUser):

@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 
 from harness.apiserver.config import MemberConfig, StoreConfig
+from harness.apiserver.costs import Costs
+from harness.apiserver.etcd import EtcdOptions
 from harness.pool.certificates import ServingFiles, make_serving_files
 from harness.pool.kubeconfig import write_kubeconfig
 from harness.pool.process import Process, ProcessFailed, stop_all
@@ -54,7 +56,7 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             cores = float(self.cores)
         except ValueError:
             cores = 0.0
-        if cores <= 0:
+        if not 0 < cores < float("inf"):
             raise ConfigError(f'cores: {self.cores!r} is neither a number above 0, nor "auto", nor "host"')
         return cores
 
@@ -67,6 +69,10 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"port: {self.port} is not within 1024 to {65535 - MAX_MEMBERS}, nor 0 for free ones"
             )
         self.modelled_cores()
+        Costs.parse(self.costs)
+        EtcdOptions.parse(self.etcd)
+        if self.max_requests_inflight < 1:
+            raise ConfigError(f"max-requests-inflight: {self.max_requests_inflight} is less than 1")
 
 
 class MemberAddress(msgspec.Struct, frozen=True):

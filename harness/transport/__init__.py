@@ -10,8 +10,9 @@ A worker process has one `Timers`, which owns one `Dispatcher`: a single greenle
 dialling happens, for all connections of the process. Readable sockets and due timers are queued by the event loop and
 handled there one after another, so callbacks of a `Sink` never run in the hub and never concurrently. What they send
 on a connection is written once, when the queued item that caused it is done: no write interleaves with another and
-requests sent together leave in one system call. Measured against a reader greenlet for each connection, this is
-25 % cheaper for each event and saves 8 KB a connection.
+requests sent together leave in one system call. Measured against a reader greenlet for each connection, an event
+costs a fifth less where several sockets are readable at once and about the same where one is, and a connection is
+8 KB smaller: 15.5 KB with 35 streams, 34.5 KB with TLS.
 
 A simulated node has one `Transport`. As in Go, a request goes to the first connection that can take it; where none
 can, one is dialled. The transport works the same with and without monkey patching: it uses `_socket` and the loop

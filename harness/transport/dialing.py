@@ -5,7 +5,6 @@ from __future__ import annotations
 import _socket
 import errno
 import os
-import socket
 import ssl
 from typing import Any
 
@@ -78,7 +77,7 @@ def dial(
 def _connect(endpoint: Endpoint) -> PlainSocket:
     """A connected socket to the first address that takes one."""
     try:
-        addresses = gevent_socket.getaddrinfo(endpoint.host, endpoint.port, 0, socket.SOCK_STREAM)
+        addresses = _resolve(endpoint)
     except OSError as error:
         raise _as_transport_error(endpoint, error) from error
     failure = OSError("the name has no address")
@@ -88,6 +87,16 @@ def _connect(endpoint: Endpoint) -> PlainSocket:
         except OSError as error:
             failure = error
     raise _as_transport_error(endpoint, failure) from failure
+
+
+def _resolve(endpoint: Endpoint) -> list[Any]:
+    """As getaddrinfo. Numbers need no resolver, which under gevent is a thread."""
+    try:
+        return _socket.getaddrinfo(
+            endpoint.host, endpoint.port, 0, _socket.SOCK_STREAM, 0, _socket.AI_NUMERICHOST
+        )
+    except OSError:
+        return list(gevent_socket.getaddrinfo(endpoint.host, endpoint.port, 0, _socket.SOCK_STREAM))
 
 
 def _connect_to(family: int, kind: int, protocol: int, address: Any) -> PlainSocket:

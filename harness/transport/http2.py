@@ -138,7 +138,8 @@ class Http2Connection:
         self._flush()
 
     def lost(self, error: TransportError | None) -> None:
-        self.close(error or TransportError(Failure.RESET, "the peer closed the connection", self.member))
+        detail = "the peer sent GOAWAY and closed" if self.draining else "the peer closed the connection"
+        self.close(error or TransportError(Failure.RESET, detail, self.member))
 
     # ---- events of the codec ----------------------------------------------------------------------------------------
     def _handle(self, event: Event) -> None:
@@ -265,8 +266,11 @@ class Http2Connection:
 def _decode_head(fields: list[tuple[bytes, bytes]]) -> tuple[int, dict[str, str]]:
     """Status and headers; values of a repeated name are joined by ", ". The codec has checked that ``:status``, the
     only pseudo-header of an answer, comes first and is a number."""
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in fields[1:]:
-        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return int(fields[0][1]), headers
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in fields}
+    status = int(headers.pop(":status"))
+    if len(headers) != len(fields) - 1:
+        headers = {}
+        for raw_name, raw_value in fields[1:]:
+            name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return status, headers

@@ -32,6 +32,9 @@ HttpConnection: TypeAlias = Http2Connection | Http1Connection
 MAX_RETRIES = 6
 """Sends of a request after the first: golang.org/x/net/http2 transport.go, ``RoundTripOpt``."""
 
+FIRST_BACKOFF_S = 1.0
+"""Wait before the second retry; it doubles with each further one. The first retry does not wait."""
+
 _BODY_METHODS = frozenset(("POST", "PUT", "PATCH"))
 
 
@@ -297,12 +300,13 @@ class Transport:
 
     def connection_idle(self, connection: Http1Connection) -> None:
         """An HTTP/1.1 connection has nothing to do: it serves who waits, is kept, or is closed where enough are."""
-        if len(self._idle) >= self._options.max_idle_http1:
-            connection.close(TransportError(Failure.CLOSED, "enough idle connections", connection.member))
-            return
         self._idle.append(connection)
         self.place_waiting()
-        if connection in self._idle:
+        if connection not in self._idle:
+            return
+        if len(self._idle) > self._options.max_idle_http1:
+            connection.close(TransportError(Failure.CLOSED, "enough idle connections", connection.member))
+        else:
             connection.idle()
 
     def connection_closed(self, connection: HttpConnection) -> None:
@@ -333,7 +337,7 @@ class Transport:
         if handle.attempts == 1:
             self._place_or_wait(handle)
             return
-        delay_s = 2.0 ** (handle.attempts - 2) * (1 + 0.1 * self._rng.random())
+        delay_s = FIRST_BACKOFF_S * 2.0 ** (handle.attempts - 2) * (1 + 0.1 * self._rng.random())
         self._backing_off[handle] = self._timers.call_later(delay_s, lambda: self._send_again(handle))
 
     def _send_again(self, handle: Handle) -> None:

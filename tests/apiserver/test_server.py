@@ -24,7 +24,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from harness.apiserver.server import AsyncioClock, Server, serve, server_context
+from harness.apiserver.loopclock import LoopClock
+from harness.apiserver.server import Server, serve, server_context
 from harness.apiserver.serving.common import ServingOptions
 from harness.wire.errors import ConfigError
 from harness.wire.http2.frames import RST_STREAM, pack_u32_frame
@@ -99,7 +100,14 @@ def run(
 
     async def main() -> None:
         context = server_context(str(certificate), str(certificate)) if certificate else None
-        server = await serve(handle, "127.0.0.1", 0, context, AsyncioClock(), options or ServingOptions())
+        server = await serve(
+            handle,
+            "127.0.0.1",
+            0,
+            context,
+            LoopClock(asyncio.get_running_loop()),
+            options or ServingOptions(),
+        )
         try:
             await test(server)
         finally:
@@ -353,7 +361,7 @@ def test_closing_during_a_handshake_leaves_nothing(loop_factory, certificate) ->
 def test_a_port_in_use_is_a_configuration_error(loop_factory) -> None:
     async def test(server: Server) -> None:
         with pytest.raises(ConfigError, match=rf"cannot listen on 127\.0\.0\.1:{server.port}: .*in use"):
-            await serve(handler, "127.0.0.1", server.port, None, AsyncioClock())
+            await serve(handler, "127.0.0.1", server.port, None, LoopClock(asyncio.get_running_loop()))
 
     run(test, loop_factory)
 
@@ -366,24 +374,6 @@ def test_a_connection_that_says_nothing_is_closed_as_idle(loop_factory) -> None:
         writer.close()
 
     run(test, loop_factory, options=ServingOptions(idle_timeout_s=0.05))
-
-
-def test_timers_never_fire_early_and_can_be_cancelled(loop_factory) -> None:
-    async def main() -> None:
-        clock = AsyncioClock()
-        early: list[float] = []
-        done = asyncio.Event()
-        for step in range(50):
-            when = clock.now() + step * 0.000_37
-            clock.call_at(when, lambda when=when: early.append(clock.now() - when))
-        clock.call_at(clock.now() + 0.001, done.clear).cancel()
-        clock.call_at(clock.now() + 0.025, done.set)
-        await done.wait()
-        assert len(early) == 50
-        assert min(early) >= 0
-
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(main())
 
 
 def test_sockets_are_ipv4_loopback_and_the_port_is_the_one_bound(loop_factory) -> None:

@@ -1,7 +1,8 @@
 """An in-memory API server and a driver that runs machines against it over virtual time. No sockets, no clock.
 
 The server knows just enough: objects by (resource, namespace, name), watches, watch-lists, patches that merge lists of
-conditions by type, graceful deletion of pods, bindings, tokens, finalizing. `refuse` scripts what it will not answer.
+conditions by type, graceful deletion of pods, bindings, tokens, finalizing. `refuse` scripts what it will not answer; a 429 says
+``Retry-After: 1``.
 """
 
 from __future__ import annotations
@@ -191,7 +192,8 @@ class World:
             return
         status, body = refusal or self._answer(logged.info, logged.request.body)
         logged.status = status
-        self._later(who, key, Answered(key, Response(status, {}, body, "m0")))
+        headers = {"retry-after": "1"} if status == 429 else {}
+        self._later(who, key, Answered(key, Response(status, headers, body, "m0")))
 
     def _open(self, who: int, key: Key, info: RequestInfo) -> None:
         self._later(who, key, Opened(key, "m0"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import gevent
 import pytest
 
 from harness.transport.options import TransportOptions
@@ -192,3 +195,79 @@ def test_each_connection_chooses_its_member_and_the_members_met_are_known(serve,
     assert sorted(members) == ["m1", "m2", "m3"]
     assert transport.members_talked_to == {"m1", "m2", "m3"}
     assert transport.statistics().dialled == {"m1": 1, "m2": 1, "m3": 1}
+
+
+def test_a_connection_that_ends_after_goaway_says_so(serve, connect):
+    peer = serve(Http2Peer(open_only))
+    transport = connect(peer)
+    sink = Recorder()
+    transport.send(watch(), sink)
+    sink.until_head()
+    peer.sessions[0].goaway(1)
+    wait_until(lambda: "draining" in repr(transport))
+    peer.sessions[0].drop()
+    error = sink.until_end().error
+    assert (error.failure, error.detail) == (Failure.RESET, "the peer sent GOAWAY and closed")
+
+
+def test_a_request_that_is_always_refused_ends_after_the_retries(serve, connect, monkeypatch):
+    monkeypatch.setattr("harness.transport.pool.FIRST_BACKOFF_S", 0.001)
+    peer = serve(Http2Peer(lambda session, stream, headers, body: session.reset(stream, 7)))
+    transport = connect(peer)
+    error = failure_of(transport, get())
+    assert error.failure is Failure.RESET
+    assert "REFUSED_STREAM, after 6 retries" in error.detail
+    assert (transport.statistics().retries, len(peer.sessions)) == (6, 1)
+
+
+def test_a_request_that_waits_to_be_sent_again_can_be_cancelled(serve, connect, timers):
+    peer = serve(Http2Peer(lambda session, stream, headers, body: session.reset(stream, 7)))
+    transport = connect(peer)
+    sink = Recorder()
+    handle = transport.send(get(), sink)
+    wait_until(lambda: transport.statistics().retries == 2)
+    assert transport.statistics().waiting == 1
+    handle.cancel()
+    assert (transport.statistics().waiting, sink.ends) == (0, 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_the_peer_does_each_request_ends_exactly_once(serve, connect, seed):
+    rng = random.Random(seed)
+
+    def answer(session, stream_id, headers, body):
+        turn = rng.random()
+        if turn < 0.03:
+            session.drop()
+        elif turn < 0.06:
+            session.goaway(stream_id)
+            session.reply(stream_id, b"last")
+        elif turn < 0.09:
+            session.goaway(max(stream_id - 2, 0))
+        elif turn < 0.2:
+            session.reset(stream_id, rng.choice([2, 8, 11]))
+        elif turn < 0.3:
+            session.head(stream_id)
+            session.reset(stream_id, 7)
+        elif turn < 0.9:
+            session.reply(stream_id, b"x" * rng.randrange(5_000))
+
+    transport = connect(serve(Http2Peer(answer)))
+    mine = random.Random(seed + 100)
+    sinks = []
+    for number in range(300):
+        sink = Recorder()
+        handle = transport.send(get(f"/{number}", timeout_s=0.3), sink)
+        if mine.random() < 0.1:
+            handle.cancel()
+        else:
+            sinks.append(sink)
+        if mine.random() < 0.1:
+            gevent.sleep(0)
+    for sink in sinks:
+        sink.until_end()
+    gevent.sleep(0)
+    assert {sink.ends for sink in sinks} == {1}
+    assert any(sink.error is None for sink in sinks)
+    statistics = transport.statistics()
+    assert (statistics.open_streams, statistics.waiting) == (0, 0)

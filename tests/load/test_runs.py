@@ -1,0 +1,261 @@
+"""Whole runs of the locustfile: in one process, in several, and with one of their processes killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.observe.record import read_table
+from tests.load.plays import REST, TINY, Outcome, Play, kill
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+
+AT_ONCE = 4
+
+
+def single(folder: Path) -> Outcome:
+    arguments = ("--scenario", TINY, "--cores", "host", "-t", "60s")
+    return Play(folder, *arguments, "--json-file", str(folder)).end()
+
+
+def processes(folder: Path) -> Outcome:
+    return Play(folder, *REST, "-t", "6s", "--processes", "2", "--json-file", str(folder)).end()
+
+
+def master_and_workers(folder: Path) -> Outcome:
+    arguments = ("--scenario", TINY, "--cores", "host", "-t", "60s", "--json-file", str(folder))
+    return Play(folder, *arguments, workers=2).end()
+
+
+def capped(folder: Path) -> Outcome:
+    return Play(folder, "--scenario", "density", "-t", "5s").end()
+
+
+def worker_killed(folder: Path) -> Outcome:
+    play = Play(folder, *REST, "--processes", "2")
+    kill(play.wait_for_event("worker-started", 2)[0]["pid"])
+    return play.end()
+
+
+def all_workers_killed(folder: Path) -> Outcome:
+    play = Play(folder, *REST, workers=1)
+    kill(play.wait_for_event("worker-started")[0]["pid"])
+    return play.end()
+
+
+def only_member_killed(folder: Path) -> Outcome:
+    play = Play(folder, *REST)
+    play.wait_for_event("target-ready")
+    kill(play.pid_of("member-0"))
+    return play.end()
+
+
+def one_of_three_members_killed(folder: Path) -> Outcome:
+    play = Play(folder, *REST, "--members", "3", "-t", "6s")
+    play.wait_for_event("target-ready")
+    kill(play.pid_of("member-1"))
+    return play.end()
+
+
+def store_killed(folder: Path) -> Outcome:
+    play = Play(folder, *REST)
+    play.wait_for_event("target-ready")
+    kill(play.pid_of("store"))
+    return play.end()
+
+
+def master_killed(folder: Path) -> Outcome:
+    play = Play(folder, *REST, "--processes", "2")
+    play.wait_for_event("worker-started", 2)
+    kill(play.master.pid)
+    return play.end()
+
+
+def interrupted(folder: Path) -> Outcome:
+    play = Play(folder, "--scenario", "density", "--processes", "2")
+    play.wait_for_event("worker-started", 2)
+    os.killpg(play.master.pid, signal.SIGINT)  # as a terminal does: workers get it too
+    return play.end()
+
+
+def terminated(folder: Path) -> Outcome:
+    play = Play(folder, "--scenario", "density", "-t", "60s")
+    play.wait_for_event("target-ready")
+    play.master.terminate()
+    return play.end()
+
+
+def interrupted_while_waiting(folder: Path) -> Outcome:
+    play = Play(folder, *REST, "--master", "--expect-workers", "1")
+    play.wait_for_event("target-ready")
+    play.master.send_signal(signal.SIGINT)
+    return play.end()
+
+
+def bad_input_with_processes(folder: Path) -> Outcome:
+    return Play(folder, "--scenario", "nosuch", "--processes", "2").end()
+
+
+PLAYS: list[Callable[[Path], Outcome]] = [
+    single,
+    processes,
+    master_and_workers,
+    capped,
+    worker_killed,
+    all_workers_killed,
+    only_member_killed,
+    one_of_three_members_killed,
+    store_killed,
+    master_killed,
+    interrupted,
+    terminated,
+    interrupted_while_waiting,
+    bad_input_with_processes,
+]
+
+Outcomes = Callable[[Callable[[Path], Outcome]], Outcome]
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcomes]:
+    """Of every play; they are put on together, before the first test asks for one."""
+    folder = tmp_path_factory.mktemp("runs")
+    with ThreadPoolExecutor(AT_ONCE) as executor:
+        started: dict[str, Future[Outcome]] = {
+            play.__name__: executor.submit(play, folder / play.__name__) for play in PLAYS
+        }
+        for future in started.values():
+            future.exception()
+    yield lambda play: started[play.__name__].result()
+
+
+def locust_total(outcome: Outcome) -> int:
+    """Requests by Locust's own statistics."""
+    entries = json.loads(outcome.record.with_suffix(".json").read_text())
+    return sum(entry["num_requests"] for entry in entries)
+
+
+def assert_ended_well(outcome: Outcome) -> None:
+    assert outcome.code == 0, outcome.output
+    assert outcome.left == []
+    assert outcome.manifest.status == "completed"
+    assert outcome.manifest.invalid == []
+    assert "Traceback" not in outcome.output
+
+
+def assert_failed(outcome: Outcome, why: str) -> None:
+    assert outcome.code == 1, outcome.output
+    assert outcome.left == []
+    assert f"{why} (invalid: True)" in outcome.marks
+    assert sum(why in line for line in outcome.output.splitlines()) == 1, outcome.output
+    assert "Traceback" not in outcome.output
+    assert outcome.requests > 0
+    assert read_table(outcome.record, "series").num_rows > 0
+
+
+def test_a_run_in_one_process_leaves_a_whole_record(outcomes: Outcomes) -> None:
+    outcome = outcomes(single)
+    assert_ended_well(outcome)
+    results = outcome.manifest.results
+    assert results["scenario"] == "Success"
+    assert results["nodes_by_members"] == {"1": 5}
+    assert results["host"]["beats"] > 0
+    assert [m["name"] for m in results["measurements"]][0] == "PodStartupLatency"
+    assert outcome.requests == locust_total(outcome)
+    assert read_table(outcome.record, "samples").num_rows > 0
+
+
+@pytest.mark.parametrize("play", [processes, master_and_workers])
+def test_what_every_worker_counted_reaches_the_record(outcomes: Outcomes, play: Callable[[Path], Outcome]) -> None:
+    outcome = outcomes(play)
+    assert_ended_well(outcome)
+    assert outcome.worker_codes == [0] * len(outcome.worker_codes)
+    assert sorted(event["index"] for event in outcome.events("worker-started")) == [0, 1]
+    assert outcome.requests == locust_total(outcome)
+    assert outcome.manifest.results["nodes_by_members"] == {"1": 5}
+
+
+@pytest.mark.parametrize("play", [single, processes, master_and_workers])
+def test_each_kubelet_is_a_node_of_its_own(outcomes: Outcomes, play: Callable[[Path], Outcome]) -> None:
+    rows = read_table(outcomes(play).record, "requests").to_pylist()
+    created = [row for row in rows if (row["verb"], row["name"]) == ("create", "nodes")]
+    assert sum(row["count"] for row in created if row["code"] == 201) == 5
+    assert all(row["code"] == 201 for row in created), "a name was taken twice"
+
+
+def test_a_run_that_reaches_its_cap_is_marked_and_exits_0(outcomes: Outcomes) -> None:
+    outcome = outcomes(capped)
+    assert (outcome.code, outcome.left, outcome.manifest.status) == (0, [], "capped")
+    assert outcome.marks == "ended by -t after 5 s, before its scenario was complete (invalid: False)"
+
+
+@pytest.mark.parametrize("play", [worker_killed, all_workers_killed])
+def test_a_lost_worker_ends_the_run_and_marks_it(outcomes: Outcomes, play: Callable[[Path], Outcome]) -> None:
+    outcome = outcomes(play)
+    index = outcome.events("worker-started")[0]["index"]
+    assert outcome.manifest.status == "failed"
+    assert f"worker {index} was lost, and its kubelets with it (invalid: True)" == outcome.marks
+    assert_failed(outcome, f"worker {index} was lost, and its kubelets with it")
+
+
+@pytest.mark.parametrize(("play", "process"), [(only_member_killed, "member-0"), (store_killed, "store")])
+def test_a_lost_process_that_nothing_replaces_ends_the_run(
+    outcomes: Outcomes, play: Callable[[Path], Outcome], process: str
+) -> None:
+    outcome = outcomes(play)
+    assert outcome.manifest.status == "failed"
+    assert [event["process"] for event in outcome.events("process-exited")] == [process]
+    assert_failed(outcome, f"{process} ended unasked (signal 9)")
+
+
+def test_the_run_goes_on_without_one_of_three_members(outcomes: Outcomes) -> None:
+    outcome = outcomes(one_of_three_members_killed)
+    assert outcome.manifest.status == "completed"
+    assert_failed(outcome, "member-1 ended unasked (signal 9)")
+
+
+def test_nothing_outlives_a_killed_master_and_its_record_says_so(outcomes: Outcomes) -> None:
+    outcome = outcomes(master_killed)
+    assert outcome.left == []
+    assert outcome.manifest.status == "killed"
+    assert outcome.manifest.invalid == ["the run was killed before it could end its record"]
+    assert read_table(outcome.record, "series").num_rows > 0
+
+
+@pytest.mark.parametrize(
+    ("play", "text"),
+    [
+        (interrupted, "interrupted by SIGINT"),
+        (terminated, "interrupted by SIGTERM"),
+        (interrupted_while_waiting, "interrupted by SIGINT before it began"),
+    ],
+)
+def test_a_signal_ends_a_run_in_order(outcomes: Outcomes, play: Callable[[Path], Outcome], text: str) -> None:
+    outcome = outcomes(play)
+    assert (outcome.code, outcome.left, outcome.manifest.status) == (1, [], "interrupted"), outcome.output
+    assert f"{text} (invalid: True)" == outcome.marks
+    assert "Traceback" not in outcome.output
+    assert read_table(outcome.record, "series").num_rows > 0
+
+
+def test_bad_input_is_one_line_and_leaves_no_worker(outcomes: Outcomes) -> None:
+    outcome = outcomes(bad_input_with_processes)
+    assert (outcome.code, outcome.left) == (2, [])
+    lines = [line for line in outcome.output.splitlines() if line.startswith("swarmlet: ")]
+    assert lines == ["swarmlet: scenario 'nosuch': no such file, nor one of ours (density); 'none' runs without"]
+    assert "Traceback" not in outcome.output
+    assert not outcome.record.exists()
+
+
+def test_the_pool_of_a_run_leaves_no_folder(outcomes: Outcomes) -> None:
+    for play in (single, worker_killed, master_killed):
+        target = outcomes(play).manifest.target
+        assert not Path(target["kubeconfig"]).parent.exists()
+        assert not psutil.pid_exists(target["store_pid"])
