@@ -134,11 +134,14 @@ def pool_up(
     from harness.pool.emulated import EmulatedPool, PoolOptions
     from harness.pool.supervisor import supervise
 
+    written = False
     options = PoolOptions(
         members=members, nodes=nodes, cores=cores, seed=seed, port=port, kubeconfig=str(kubeconfig.absolute())
     )
 
     def ready(pool: EmulatedPool) -> None:
+        nonlocal written
+        written = True
         table = Table("member", "address", "pid", box=None)
         for member in pool.members:
             table.add_row(member.name, member.url, str(member.pid))
@@ -148,8 +151,11 @@ def pool_up(
     def happened(event: dict[str, object]) -> None:
         console.print(f"[red]{event['process']} ended unasked with code {event['code']}[/]")
 
-    supervise(options, on_ready=ready, on_event=happened, ended=threading.Event())
-    kubeconfig.unlink(missing_ok=True)
+    try:
+        supervise(options, on_ready=ready, on_event=happened, ended=threading.Event())
+    finally:
+        if written:
+            kubeconfig.unlink(missing_ok=True)
 
 
 @app.command()

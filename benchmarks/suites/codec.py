@@ -123,7 +123,7 @@ def _peer_server_gets(n: int) -> Work:
     return work
 
 
-def _open_watches(client: Connection | None, streams: int) -> tuple[list[bytes], bytes]:
+def _open_watches(streams: int, client: Connection | None = None) -> tuple[list[bytes], bytes]:
     """What a client reads until `streams` watches are open, and then one event on the last of them."""
     client, server = client or _client(), _server()
     server.feed(client.take_output())
@@ -143,10 +143,10 @@ def _open_watches(client: Connection | None, streams: int) -> tuple[list[bytes],
 def _client_frames(per_read: int) -> Make:
     def make(n: int) -> Work:
         client = _client()
-        read = _open_watches(client, 1)[1] * per_read
+        read = _open_watches(1, client)[1] * per_read
 
         def work() -> None:
-            for _ in range(n // per_read):
+            for _ in range(max(1, n // per_read)):
                 client.feed(read)
             client.take_output()
 
@@ -157,7 +157,7 @@ def _client_frames(per_read: int) -> Make:
 
 def _peer_frames(per_read: int) -> Make:
     def make(n: int) -> Work:
-        reads, frame = _open_watches(None, 1)
+        reads, frame = _open_watches(1)
         client = _peer(client_side=True)
         client.receive_data(reads[0])
         client.send_headers(1, REQUEST_HEADERS, end_stream=True)
@@ -166,9 +166,10 @@ def _peer_frames(per_read: int) -> Make:
         read = frame * per_read
 
         def work() -> None:
-            for _ in range(n // per_read):
-                for event in client.receive_data(read):
-                    client.acknowledge_received_data(event.flow_controlled_length, 1)
+            for _ in range(max(1, n // per_read)):
+                frames: list[Any] = client.receive_data(read)
+                for each in frames:
+                    client.acknowledge_received_data(each.flow_controlled_length, 1)
             client.data_to_send()
 
         return work
@@ -192,8 +193,7 @@ def get(plan: Plan) -> Iterator[Line]:
 def data(plan: Plan) -> Iterator[Line]:
     """A DATA frame of 1 KB on an open stream, as a watch event comes."""
     for name, per_read in (("one a read", 1), (f"{BURST} a read", BURST)):
-        n = 16_000 if plan.size >= 1 else max(BURST, plan.count(16_000) // BURST * BURST) / plan.size
-        values, peer = side_by_side(plan, int(n), _client_frames(per_read), _peer_frames(per_read))
+        values, peer = side_by_side(plan, 16_000, _client_frames(per_read), _peer_frames(per_read))
         yield Line(f"codec/data/{name}", "us", values)
         yield Line(f"codec/data/{name}, h2 ÷ ours", "x", ratio(peer, values), Better.HIGHER)
 
@@ -218,18 +218,17 @@ def data(plan: Plan) -> Iterator[Line]:
 @benchmark("codec/memory")
 def memory(plan: Plan) -> Iterator[Line]:
     """A client's connection with 35 watches open."""
-    counts = {"ours": plan.count(3000), "peers": plan.count(200)}
-    found = [in_child(connection_kb, **counts) for _ in range(plan.long_repeats)]
-    yield Line(f"codec/memory/{STREAMS} streams", "KB", [each["ours"] for each in found])
-    ratios = [each["h2"] / each["ours"] for each in found]
-    yield Line(f"codec/memory/{STREAMS} streams, h2 ÷ ours", "x", ratios, Better.HIGHER)
+    values = [in_child(connection_kb, connections=plan.count(3000)) for _ in range(plan.long_repeats)]
+    peers = [in_child(peer_connection_kb, connections=plan.count(300)) for _ in range(plan.long_repeats)]
+    yield Line(f"codec/memory/{STREAMS} streams", "KB", values)
+    yield Line(f"codec/memory/{STREAMS} streams, h2 ÷ ours", "x", ratio(peers, values), Better.HIGHER)
 
 
-def connection_kb(ours: int, peers: int) -> dict[str, float]:
-    """KB of resident memory for each of so many connections, ours and h2's. Runs in a child."""
-    reads, _ = _open_watches(None, STREAMS)
+def connection_kb(connections: int) -> float:
+    """KB of resident memory for each of so many connections. Runs in a child."""
+    reads, _ = _open_watches(STREAMS)
 
-    def our_client() -> Connection:
+    def make() -> Connection:
         client = _client()
         client.take_output()
         client.feed(reads[0])
@@ -239,7 +238,14 @@ def connection_kb(ours: int, peers: int) -> dict[str, float]:
         client.take_output()
         return client
 
-    def peer_client() -> H2Connection:
+    return grown_kb(lambda n: [make() for _ in range(n)], connections)
+
+
+def peer_connection_kb(connections: int) -> float:
+    """The same of h2."""
+    reads, _ = _open_watches(STREAMS)
+
+    def make() -> H2Connection:
         client = _peer(client_side=True)
         client.receive_data(reads[0])
         for stream in range(STREAMS):
@@ -248,7 +254,4 @@ def connection_kb(ours: int, peers: int) -> dict[str, float]:
         client.data_to_send()
         return client
 
-    return {
-        "ours": grown_kb(lambda n: [our_client() for _ in range(n)], ours),
-        "h2": grown_kb(lambda n: [peer_client() for _ in range(n)], peers),
-    }
+    return grown_kb(lambda n: [make() for _ in range(n)], connections)

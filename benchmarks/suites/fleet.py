@@ -1,4 +1,7 @@
-"""The kubelet machines with their client layers, against answers that come at once; no transport."""
+"""The kubelet machines with their client layers, against answers that come at once; no transport.
+
+About a quarter of the CPU time is that of the answers.
+"""
 
 from __future__ import annotations
 

@@ -39,6 +39,7 @@ class Exchange:
 
     __slots__ = ("answer", "body", "headers", "method", "path", "status")
     peer = "127.0.0.1"
+    http2 = True
     buffered = 0
 
     def __init__(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:

@@ -16,13 +16,13 @@ from harness.report.render import render
 
 _START = 1_000_000.0
 _SCRAPE_S = 5.0
-_MINUTES = 20
+_MINUTES = 10
 _RESOURCES = ("pods", "secrets", "configmaps", "nodes", "services", "leases", "events", "endpointslices")
 
 
 @benchmark("report/render")
 def report(plan: Plan) -> Iterator[Line]:
-    """Two arms of three runs of 20 minutes with 1 and 3 members; a process that renders one report and ends."""
+    """Two arms of three runs of 10 minutes with 1 and 3 members; a process that renders one report and ends."""
     minutes = plan.count(_MINUTES, least=1)
     found = [in_child(render_costs, minutes=minutes) for _ in range(plan.long_repeats)]
     yield Line("report/render/6 runs", "s", found)

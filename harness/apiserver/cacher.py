@@ -16,7 +16,7 @@ from harness.apiserver.bookmarks import bookmark
 from harness.apiserver.cachedobject import CachedObject, Selection
 from harness.apiserver.capacity import Host
 from harness.apiserver.clock import Clock, Promise, Timer, sleep, spawn
-from harness.apiserver.costs import operation_cost
+from harness.apiserver.costs import initial_cost_us
 from harness.apiserver.dispatch import Broadcaster
 from harness.apiserver.freshness import FRESH_TIMEOUT_S, Freshness, TooLarge
 from harness.apiserver.history import TooOld
@@ -88,9 +88,7 @@ class Cacher:
         self._initializations = metrics.apiserver_watch_cache_initializations_total.labels(*labels)
         self._init_events = metrics.apiserver_init_events_total.labels(*labels)
         self._returned = metrics.apiserver_cache_list_returned_objects_total.labels(*labels)
-        opening, _ = operation_cost(host.costs, "watch", resource.resource, objects=1)
-        with_second, _ = operation_cost(host.costs, "watch", resource.resource, objects=2)
-        self._initial_us = with_second - opening
+        self.informers_us = 0.0  # for each event; the measured cost of a write contains it
 
     def __len__(self) -> int:
         return len(self.cache)
@@ -289,6 +287,7 @@ class Cacher:
         """
         self._number += 1
         informer = Informer(self._watchers, self._number, callback, on_synced)
+        self.informers_us += informer.event_us
         if self.ready:
             self._begin_informer(informer)
         else:
@@ -309,7 +308,9 @@ class Cacher:
         try:
             required = resource_version
             if required is None:
-                required = await self._storage.current_revision(self.resource)
+                required = await self._storage.current_revision(
+                    self.resource, self.host.costs.watch_open_etcd_us
+                )
             if initial:
                 await self.wait_until_fresh(required)
             if watcher.stopped:
@@ -344,8 +345,7 @@ class Cacher:
         self._init_events.inc(walked)
         watcher.revision = self.cache.revision
         events: list[tuple[str, CachedObject]] = [(ADDED, obj) for obj in listing.items]
-        cost_us = self._initial_us * max(0, len(events) - 1)
-        cost_us += self.host.costs.scan_per_object_us * (walked - len(events))
+        cost_us = initial_cost_us(self.host.costs, self.resource.resource, len(events), walked - len(events))
         if watcher.allow_bookmarks:
             events.append((BOOKMARK, bookmark(self.resource, self.cache.revision, initial_events_end=True)))
         return InitialEvents(events, cost_us)
@@ -361,7 +361,7 @@ class Cacher:
             for event in since
             if selection.in_scope(event.object) and (kind := watcher.match(event)) is not None
         ]
-        return InitialEvents(events, self.host.costs.watch_event_us * max(0, len(events) - 1))
+        return InitialEvents(events, watcher.event_us * max(0, len(events) - 1))
 
     def _publish(self) -> None:
         """Object counts for the metrics, as often as upstream polls them (registry/store.go, startObservingCount)."""

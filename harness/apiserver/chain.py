@@ -28,7 +28,7 @@ from harness.apiserver.handlers.negotiate import negotiate
 from harness.apiserver.handlers.reading import check_ready
 from harness.apiserver.handlers.watching import serve_watch, watch_options
 from harness.apiserver.impersonation import Impersonation
-from harness.apiserver.requestmetrics import Labels, RequestMetrics, labels_of
+from harness.apiserver.requestmetrics import RequestMetrics, route_labels
 from harness.apiserver.router import Endpoint, Router, read
 from harness.apiserver.store import StoreError, StoreTimeout, StoreUnavailable
 from harness.apiserver.strategies.base import new_uid
@@ -113,7 +113,6 @@ class _Request:
         "_exchange",
         "_flow_headers",
         "_info",
-        "_labels",
         "_started_at",
         "_task",
         "_waited_s",
@@ -123,13 +122,12 @@ class _Request:
         self._chain = chain
         self._exchange = exchange
         self._answered = False
-        self._counted = False  # past authorization, or turned away by flow control: what metrics see
+        self._counted = False  # past authorization, and something that is served: what metrics see
         self._started_at = chain.clock.now()
         self._waited_s = 0.0
         self._flow_headers: dict[str, str] = {}
         self._admission: Admission | None = None
         self._deadline: Timer | None = None
-        self._labels: Labels | None = None
         self._info: RequestInfo | None = None
         self._task: Task[None] | None = None
 
@@ -142,8 +140,8 @@ class _Request:
     def _gone(self) -> None:
         """The client has left before its answer was complete."""
         if self._task is not None and not self._task.outcome.done:
-            if self._counted and self._labels is not None and self._labels[0] != "WATCH":
-                self._chain.metrics.aborted(self._labels)
+            if self._counted and self._info is not None and self._info.verb != "watch":
+                self._chain.metrics.aborted(self._info)
             self._task.cancel()
 
     def _time_out(self) -> None:
@@ -152,8 +150,8 @@ class _Request:
             return
         self._task.cancel()
         self._refuse(request_timeout())
-        if self._labels is not None:
-            self._chain.metrics.terminated(self._labels, 504)
+        if self._info is not None:
+            self._chain.metrics.terminated(self._info, 504)
 
     async def _serve(self) -> None:
         try:
@@ -186,7 +184,6 @@ class _Request:
             info = self._info = parse_path(exchange.path, exchange.method)
         except PathError as error:
             raise StatusError(unclassified(f"failed to get request info: {error}")) from None
-        self._labels = labels_of(info)
         watch = info.verb == "watch"
         deadline_s = None if watch else self._deadline_s(info)
         user = chain.authenticator.authenticate(exchange.headers)
@@ -203,7 +200,6 @@ class _Request:
         if not decision.allowed:
             await chain.host.work(costs.forbidden_us - costs.filters_us)
             raise StatusError(forbidden_status(user, info, decision.reason))
-        self._counted = True
         if not info.is_resource:
             await self._page(info)
         elif not chain.router.serves_group(info):
@@ -238,9 +234,9 @@ class _Request:
         return False
 
     def _reject(self, rejection: Rejection) -> None:
-        assert self._labels is not None
+        assert self._info is not None
         self._chain.host.charge(self._chain.host.costs.rejected_us)
-        self._chain.metrics.rejected(self._labels)
+        self._chain.metrics.rejected(self._info)
         headers = {"retry-after": str(rejection.retry_after_s), "x-content-type-options": "nosniff"}
         self._respond(429, TEXT, APF_REJECTED, headers, count=False)
 
@@ -249,6 +245,7 @@ class _Request:
         costs = self._chain.host.costs
         await self._chain.host.work(costs.discovery_us - costs.filters_us)
         page = self._chain.pages(info, self._exchange)
+        self._counted = page is not None
         status, content_type, body = page or (404, TEXT, NOT_FOUND_TEXT)
         self._respond(
             status, content_type, body, {} if status < 400 else {"x-content-type-options": "nosniff"}
@@ -268,13 +265,19 @@ class _Request:
 
     async def _unary(self, user: UserInfo, info: RequestInfo) -> None:
         chain = self._chain
+        costs = chain.host.costs
         endpoint = chain.router.find(info)
+        self._counted = True
         call = self._call(user, info, endpoint)
         if info.verb in _READS:
-            outcome = await read(call, endpoint.reader)
+            try:
+                outcome = await read(call, endpoint.reader)
+            except StatusError:
+                await chain.host.work(costs.forbidden_us - costs.filters_us)
+                raise
             answer = outcome.answer
             cost, _ = operation_cost(
-                chain.host.costs,
+                costs,
                 info.verb,
                 info.resource,
                 info.subresource,
@@ -282,27 +285,28 @@ class _Request:
                 consistent=outcome.consistent,
                 from_etcd=outcome.from_store,
             )
-            await chain.host.work(cost - chain.host.costs.filters_us)
+            await chain.host.work(cost - costs.filters_us)
         else:
-            cost, _ = operation_cost(chain.host.costs, info.verb, info.resource, info.subresource)
-            await chain.host.work(cost - chain.host.costs.filters_us)
+            cost, call.etcd_us = operation_cost(costs, info.verb, info.resource, info.subresource)
+            await chain.host.work(cost - costs.filters_us - endpoint.source.informers_us)
             answer = await chain.router.write(call)
+            if info.verb == "deletecollection":
+                await chain.host.work(cost * (answer.objects - 1))
         self._answer(answer)
 
     async def _watch(self, user: UserInfo, info: RequestInfo) -> None:
         chain = self._chain
         endpoint = chain.router.find(info)
+        self._counted = True
         call = self._call(user, info, endpoint)
-        options = watch_options(call)
-        cost, _ = operation_cost(chain.host.costs, "watch", info.resource)
-        await chain.host.work(cost - chain.host.costs.filters_us)
+        costs = chain.host.costs
+        options = watch_options(call, None if self._exchange.http2 else costs.watch_event_http1_us)
+        await chain.host.work(costs.watch_open_us - costs.filters_us)
         if isinstance(endpoint.source, Cacher):
             check_ready(endpoint.source)
-        labels = self._labels
-        assert labels is not None
         required = options.fields.required if options.fields is not None else _requires_nothing
         forget = chain.flow.watches.register(info, required)
-        chain.metrics.watch_opened(labels)
+        chain.metrics.watch_opened(info)
         chain.open_watches += 1
         self._answered = True  # from here on what goes wrong is said in the stream
         headers = self._headers(JSON, {})
@@ -313,18 +317,17 @@ class _Request:
             chain.open_watches -= 1
             self._counted = False
             duration_s = chain.clock.now() - self._started_at
-            chain.metrics.watch_ended(labels, duration_s, self._waited_s)
+            chain.metrics.watch_ended(info, duration_s, self._waited_s)
 
     def _initialized(self) -> None:
         """The initial events are queued: the seats are free again, and the watch goes on without any."""
-        info, labels = self._info, self._labels
+        info = self._info
         assert info is not None
-        assert labels is not None
         if self._admission is not None:
             self._admission.cancel()
         if info.query.get("sendInitialEvents") == "true":
             duration_s = self._chain.clock.now() - self._started_at
-            self._chain.metrics.initial_events_sent(info, labels, duration_s)
+            self._chain.metrics.initial_events_sent(info, duration_s)
 
     # ---- answers ---------------------------------------------------------------------------------------------------
     def _headers(self, content_type: str, more: dict[str, str]) -> dict[str, str]:
@@ -351,9 +354,10 @@ class _Request:
         self, status: int, content_type: str, body: bytes, more: dict[str, str], count: bool = True
     ) -> None:
         self._answered = True
-        if count and self._counted and self._labels is not None:
+        if count and self._counted and self._info is not None:
             duration_s = self._chain.clock.now() - self._started_at
-            self._chain.metrics.answered(self._labels, status, duration_s, self._waited_s, len(body))
+            labels = route_labels(self._info)
+            self._chain.metrics.answered(labels, status, duration_s, self._waited_s, len(body))
         if self._exchange.method == "HEAD":
             body = b""
         self._exchange.respond(status, self._headers(content_type, more), body)

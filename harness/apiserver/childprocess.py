@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 import uvloop
 
-from harness.wire.errors import ConfigError
+from harness.wire.errors import ConfigError, SwarmletError
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ def run(config_type: type[T], body: Callable[[T, asyncio.Event], Awaitable[None]
 
     try:
         uvloop.run(run_body())
-    except ConfigError as error:
+    except SwarmletError as error:
         say({"error": str(error)})
         return error.exit_code
     return 0

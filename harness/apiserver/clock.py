@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import sys
+import traceback
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -57,6 +59,11 @@ class Promise(Generic[T]):
         else:
             self._callbacks.append(callback)
 
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits for it to settle."""
+        return self._callbacks is not None
+
     def result(self) -> T:
         """The value; raises the error. Only after `done`."""
         assert self.done, "promise is not settled"
@@ -83,7 +90,10 @@ def resolved(value: T) -> Promise[T]:
 
 
 class Task(Generic[T]):
-    """A coroutine under way. `outcome` settles with its result; `cancel()` closes it where it waits."""
+    """A coroutine under way. `outcome` settles with its result; `cancel()` closes it where it waits.
+
+    What fails while nobody waits for the outcome would be lost: it goes to standard error with its traceback.
+    """
 
     __slots__ = ("_coroutine", "outcome")
 
@@ -103,6 +113,8 @@ class Task(Generic[T]):
         except StopIteration as end:
             self.outcome.resolve(end.value)
         except Exception as error:
+            if not self.outcome.awaited:
+                traceback.print_exception(error, file=sys.stderr)
             self.outcome.fail(error)
         else:
             waiting.then(self._resume)

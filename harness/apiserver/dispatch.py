@@ -32,7 +32,7 @@ class Broadcaster:
         self._clock = clock
         self._random = rng.random
         self._bookmarks = BookmarkBuckets(clock.now())
-        self._deadlines = Deadlines(clock)
+        self._deadlines = Deadlines(clock, host.slack_s)
         self._budget = TimeBudget(clock.now())
         self._incoming: deque[CacheEvent] = deque()
         self._held_up: _Block | None = None

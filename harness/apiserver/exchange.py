@@ -12,7 +12,8 @@ from typing import Protocol
 class Exchange(Protocol):
     """Request in, answer out. All calls come from the thread of the clock.
 
-    `path` includes the query; header names are lower case. `peer` is the client's address.
+    `path` includes the query; header names are lower case. `peer` is the client's address. `http2`: it is a stream
+    of an HTTP/2 connection.
     """
 
     method: str
@@ -20,6 +21,7 @@ class Exchange(Protocol):
     headers: Mapping[str, str]
     body: bytes
     peer: str
+    http2: bool
 
     def respond(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """The whole answer; content-length and date are added by the shell. Ignored when the client has gone."""

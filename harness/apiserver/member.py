@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -65,6 +66,7 @@ class Member:
         self.flow = FlowController(clock, self.metrics, options.server_concurrency)
         self.ready = False
         self._stopped = False
+        self._connections: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self._rng = Random(f"{options.seed}/{options.name}")
         self._sources: dict[str, Cacher | Uncached] = {
             resource.group_resource: self._source(resource) for resource in RESOURCES
@@ -92,7 +94,8 @@ class Member:
 
     # ---- life ------------------------------------------------------------------------------------------------------
     def start(self) -> Promise[None]:
-        """Settles once the member is ready to serve; tries until the store answers."""
+        """Settles once the member is ready to serve; tries until the store answers. Fails with StoreError where that is
+        gone before."""
         self.flow.start()
         self.storage.start()
         for source in self._sources.values():
@@ -104,6 +107,8 @@ class Member:
     async def _start(self) -> None:
         pods = self._cacher("pods")
         while not all(source.ready for source in self._sources.values() if isinstance(source, Cacher)):
+            if self.storage.error is not None:
+                raise self.storage.error
             await sleep(self.clock, 0.01)
         pods.subscribe(lambda kind, obj, previous: self.node_authorizer.on_pod(kind, obj.body))
         while True:
@@ -115,6 +120,8 @@ class Member:
                 )
                 break
             except StoreError:
+                if self.storage.error is not None:
+                    raise
                 await sleep(self.clock, RETRY_S)
         self._count_objects()
         self._charge_watches()
@@ -132,6 +139,10 @@ class Member:
         self.storage.stop()
 
     # ---- requests --------------------------------------------------------------------------------------------------
+    def serve_from(self, connections: Callable[[], tuple[int, int]]) -> None:
+        """Say where requests come from: `connections()` are those open, and the TLS handshakes that failed so far."""
+        self._connections = connections
+
     def handle(self, exchange: Exchange) -> None:
         """Answer one exchange; returns at once."""
         self.chain.handle(exchange)
@@ -274,7 +285,9 @@ class Member:
 
     def _load(self) -> Load:
         cached = sum(source.size_bytes for source in self._sources.values() if isinstance(source, Cacher))
-        return Load(self.chain.open_watches, cached, 0)
+        connections, handshake_errors = self._connections()
+        self.metrics.apiserver_tls_handshake_errors_total.labels().value = handshake_errors
+        return Load(self.chain.open_watches, cached, connections)
 
 
 class _Fault(msgspec.Struct):

@@ -10,6 +10,7 @@ import asyncio
 import gc
 import os
 import resource
+from functools import partial
 
 from harness.apiserver import childprocess
 from harness.apiserver.capacity import Host
@@ -19,8 +20,10 @@ from harness.apiserver.costs import Costs
 from harness.apiserver.loopclock import SLACK_S, LoopClock
 from harness.apiserver.member import Member
 from harness.apiserver.options import MemberOptions
-from harness.apiserver.server import serve, server_context
+from harness.apiserver.server import Server, serve, server_context
+from harness.apiserver.store import StoreError
 from harness.apiserver.storesocket import connect
+from harness.wire.errors import SwarmletError
 
 GC_THRESHOLD = 50_000
 """Allocations between collections of the young generation. Objects here live by reference counts; the default of 700
@@ -28,33 +31,58 @@ had the collector walk thousands of watches several times a second."""
 
 
 async def run_member(config: MemberConfig, stop: asyncio.Event) -> None:
-    """Serve until `stop` is set. Raises ConfigError where the address cannot be bound."""
+    """Serve until `stop` is set. Raises ConfigError where the address cannot be bound, SwarmletError where the store
+    is gone before the member was ready."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     gc.set_threshold(GC_THRESHOLD, 20, 50)
     clock = LoopClock(asyncio.get_running_loop())
+    host = Host(clock, config.cores, Costs.parse(config.costs), slack_s=SLACK_S)
     store = await connect(config.store_socket, config.name)
     member: Member | None = None
-
-    context = server_context(config.cert, config.key)
     server = await serve(
         lambda exchange: member.handle(exchange) if member else exchange.abort(),
         config.host,
         config.port,
-        context,
+        server_context(config.cert, config.key),
         clock,
+        on_connection=lambda go_on: host.run(host.costs.connect_us, go_on),
     )
-    host = Host(clock, config.cores, Costs.parse(config.costs), slack_s=SLACK_S)
     member = Member(_options(config, server.port), clock, store, host)
-    await _settled(member.start())
-    gc.collect()
-    gc.freeze()  # what is there now stays; it need not be walked again
-    childprocess.say({"ready": True, "port": server.port, "pid": os.getpid()})
-    await stop.wait()
-    server.close()
-    await server.wait_closed()
-    member.stop()
-    store.close()
+    member.serve_from(partial(_connections, server))
+    try:
+        if await _started(member, stop):
+            gc.collect()
+            gc.freeze()  # what is there now stays; it need not be walked again
+            childprocess.say({"ready": True, "port": server.port, "pid": os.getpid()})
+            await stop.wait()
+    finally:
+        server.close()
+        await server.wait_closed()
+        member.stop()
+        store.close()
+
+
+async def _started(member: Member, stop: asyncio.Event) -> bool:
+    """Whether the member has become ready before it was told to stop. Raises SwarmletError where it cannot: a store
+    that has gone does not come back. (Once ready, a member outlives its store, as a kube-apiserver does its etcd.)"""
+    starting = asyncio.ensure_future(_settled(member.start()))
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+        return not stop.is_set()
+    except StoreError as error:
+        raise SwarmletError(f"{member.options.name}: the store has gone: {error}") from None
+    finally:
+        starting.cancel()
+        stopping.cancel()
+
+
+def _connections(server: Server) -> tuple[int, int]:
+    statistics = server.statistics()
+    return statistics.connections, statistics.handshake_errors
 
 
 def _options(config: MemberConfig, port: int) -> MemberOptions:
@@ -75,6 +103,8 @@ async def _settled(promise: Promise[None]) -> None:
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def settle(source: Promise[None]) -> None:
+        if future.done():  # nobody waits any more
+            return
         try:
             source.result()
         except Exception as error:

@@ -127,11 +127,11 @@ class NodeAuthorizer:
         self._clock.call_at(max(due, self._stalled_until), self._deliver)
 
     def _deliver(self) -> None:
-        now = self._clock.now()
+        until = self._clock.now() + self._host.slack_s
         self._armed = False
         queue = self._queue
-        if now >= self._stalled_until:
-            while queue and queue[0][0] <= now + self._host.slack_s:
+        if until >= self._stalled_until:
+            while queue and queue[0][0] <= until:
                 _, action, change = queue.popleft()
                 self._host.run(self._host.costs.graph_update_us, partial(self._apply, action, change))
         if queue:

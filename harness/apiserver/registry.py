@@ -49,7 +49,7 @@ _VERSION = b'"resourceVersion":"'
 class WritableStore(Protocol):
     """What writing needs of `storage.Storage`."""
 
-    def txn(self, txn: Txn) -> Promise[TxnResult]: ...
+    def txn(self, txn: Txn, cost_us: float | None = None) -> Promise[TxnResult]: ...
 
     def get(self, key: str) -> Promise[GetResult]: ...
 
@@ -61,13 +61,15 @@ class Cache(Protocol):
 
 
 class Caller(msgspec.Struct, frozen=True, gc=False):
-    """Who writes what: `namespace` "" for cluster scope, `name` "" for what a body names."""
+    """Who writes what: `namespace` "" for cluster scope, `name` "" for what a body names. `etcd_us` is what a write
+    costs etcd, None where it is no request's."""
 
     user: UserInfo
     namespace: str = ""
     name: str = ""
     subresource: str = ""
     dry_run: bool = False
+    etcd_us: float | None = None
 
 
 class Written(msgspec.Struct, frozen=True, gc=False):
@@ -162,7 +164,7 @@ class Registry:
         value = self._encoded(new)
         if caller.dry_run:
             return None if (await self._store.get(key)).kv is not None else Written(value, created=True)
-        result = await self._store.txn(Txn(key, value, ABSENT))
+        result = await self._store.txn(Txn(key, value, ABSENT), caller.etcd_us)
         return Written(splice(value, result.revision), created=True) if result.succeeded else None
 
     # ---- update ----------------------------------------------------------------------------------------------------
@@ -244,9 +246,9 @@ class Registry:
             if caller.dry_run:
                 return Written(splice(value, state.revision))
             if due_during_update(self.resource, new):
-                result = await self._store.txn(Txn(key, None, state.revision))
+                result = await self._store.txn(Txn(key, None, state.revision), caller.etcd_us)
             else:
-                result = await self._store.txn(Txn(key, value, state.revision))
+                result = await self._store.txn(Txn(key, value, state.revision), caller.etcd_us)
             if result.succeeded:
                 return Written(splice(value, result.revision))
             state = self._state(result.current, caller.name)
@@ -312,13 +314,13 @@ class Registry:
         if caller.dry_run:
             return Written(splice(value, state.revision), deleted=verdict is not Verdict.MARK)
         removes = verdict is Verdict.REMOVE
-        result = await self._store.txn(Txn(key, None if removes else value, state.revision))
+        result = await self._store.txn(Txn(key, None if removes else value, state.revision), caller.etcd_us)
         if not result.succeeded:
             return self._state(result.current, caller.name)
         if (
             verdict is Verdict.MARK_AND_REMOVE
         ):  # the end of the grace period is announced first, as upstream does
-            result = await self._store.txn(Txn(key, None))
+            result = await self._store.txn(Txn(key, None), caller.etcd_us)
         return Written(splice(value, result.revision), deleted=verdict is not Verdict.MARK)
 
     # ---- helpers ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,10 @@
-"""What each request leaves in the metrics (as/endpoints/metrics/metrics.go, MonitorRequest).
+"""What each request leaves in the metrics (as/endpoints/metrics/metrics.go).
 
-Labels as upstream: the verb in capitals, LIST and WATCH told from GET; the scope is resource, namespace or cluster.
-Requests that authentication or authorization refuse are not counted.
+Two readings of a request: what has been answered is counted under its route's scope (MonitorRequest; installer.go,
+requestScope), where a list or watch selected by metadata.name is one of its namespace; what is long-running, turned
+away, timed out or aborted under the scope of its request info (CleanScope), where the selected name makes it one of a
+resource, and such a list a GET. Watch-lists are WATCH, deletecollection is DELETE. Requests that authentication or
+authorization refuse are not counted, nor those that no route serves.
 """
 
 from __future__ import annotations
@@ -10,22 +13,46 @@ from harness.apiserver.metrics import Metrics
 from harness.apiserver.metrics_text import Counter, Gauge, Histogram
 from harness.wire.paths import RequestInfo
 
-_VERBS = {"create": "POST", "update": "PUT", "": "OTHER"}
+_VERBS = {
+    "get": "GET",
+    "head": "GET",
+    "list": "LIST",
+    "watch": "WATCH",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETE",
+    "post": "POST",
+    "put": "PUT",
+}
 _SIZED = frozenset({"GET", "LIST"})
 Labels = tuple[str, str, str, str, str, str, str]
 """verb, group, version, resource, subresource, scope, component"""
 
 
-def labels_of(info: RequestInfo) -> Labels:
-    verb = _VERBS.get(info.verb) or info.verb.upper()
+def route_labels(info: RequestInfo) -> Labels:
+    """As MonitorRequest has them."""
+    return _labels(info, len(info.parts) > 1)
+
+
+def info_labels(info: RequestInfo) -> Labels:
+    """As RecordLongRunning, RecordDroppedRequest, RecordRequestTermination and RecordRequestAbort have them."""
+    return _labels(info, info.name != "")
+
+
+def _labels(info: RequestInfo, named: bool) -> Labels:
+    verb = _VERBS.get(info.verb, "OTHER")
     if not info.is_resource:
         return verb, "", "", "", info.path, "", "apiserver"
-    if info.name or info.verb == "create":
+    if named or info.verb == "create":
         scope = "resource"
     elif info.namespace:
         scope = "namespace"
     else:
         scope = "cluster"
+    if named and verb == "LIST":
+        verb = "GET"
     return verb, info.group, info.version, info.resource, info.subresource, scope, "apiserver"
 
 
@@ -60,33 +87,32 @@ class RequestMetrics:
         if series.sizes is not None:
             series.sizes.observe(size_bytes)
 
-    def watch_opened(self, labels: Labels) -> None:
-        self._gauge(labels).inc()
+    def watch_opened(self, info: RequestInfo) -> None:
+        self._gauge(info_labels(info)).inc()
 
-    def watch_ended(self, labels: Labels, duration_s: float, waited_s: float) -> None:
+    def watch_ended(self, info: RequestInfo, duration_s: float, waited_s: float) -> None:
         """Watches are counted when they end, always as 200."""
-        self._gauge(labels).dec()
-        self.answered(labels, 200, duration_s, waited_s, 0)
+        self._gauge(info_labels(info)).dec()
+        self.answered(route_labels(info), 200, duration_s, waited_s, 0)
 
-    def initial_events_sent(self, info: RequestInfo, labels: Labels, duration_s: float) -> None:
+    def initial_events_sent(self, info: RequestInfo, duration_s: float) -> None:
         """A watch-list has sent its state."""
         family = self._metrics.apiserver_watch_list_duration_seconds
-        family.labels(info.group, info.version, info.resource, labels[5]).observe(duration_s)
+        family.labels(info.group, info.version, info.resource, info_labels(info)[5]).observe(duration_s)
 
-    def rejected(self, labels: Labels) -> None:
+    def rejected(self, info: RequestInfo) -> None:
         """Turned away by flow control: counted without a duration."""
-        self._count(self._of(labels), labels, 429)
-        self._metrics.apiserver_request_terminations_total.labels(*labels, "429").inc()
+        verb, *rest = info_labels(info)
+        self._metrics.apiserver_request_total.labels(verb, "", *rest, "429").inc()
+        self.terminated(info, 429)
 
-    def terminated(self, labels: Labels, code: int) -> None:
-        """Ended by the server in self-defence: a time-out."""
-        self._metrics.apiserver_request_terminations_total.labels(*labels, str(code)).inc()
+    def terminated(self, info: RequestInfo, code: int) -> None:
+        """Ended by the server in self-defence: turned away, or timed out."""
+        self._metrics.apiserver_request_terminations_total.labels(*info_labels(info), str(code)).inc()
 
-    def aborted(self, labels: Labels) -> None:
+    def aborted(self, info: RequestInfo) -> None:
         """The client went before its answer."""
-        self._metrics.apiserver_request_aborts_total.labels(
-            labels[0], labels[1], labels[2], labels[3], labels[4], labels[5]
-        ).inc()
+        self._metrics.apiserver_request_aborts_total.labels(*info_labels(info)[:6]).inc()
 
     def _of(self, labels: Labels) -> _Series:
         series = self._series.get(labels)

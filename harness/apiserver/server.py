@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -39,6 +38,13 @@ _DISTINCT = 4
 
 DEFAULTS = ServingOptions()
 
+OnConnection = Callable[[Callable[[], None]], object]
+"""(go on) -> ...: called once for each TLS connection whose handshake is done; it is read once `go on` is called."""
+
+
+def _at_once(go_on: Callable[[], None]) -> None:
+    go_on()
+
 
 @dataclass(frozen=True)
 class ServerStatistics:
@@ -55,7 +61,10 @@ class ServerStatistics:
 class Server:
     """A listening server. `port` is the one bound."""
 
-    def __init__(self, serving: Serving, context: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, serving: Serving, context: ssl.SSLContext | None, on_connection: OnConnection = _at_once
+    ) -> None:
+        self.on_connection = on_connection
         self._serving = serving
         self._context = context
         self._loop = asyncio.get_running_loop()
@@ -185,7 +194,10 @@ class Server:
             timeouts["ssl_shutdown_timeout"] = _TLS_SHUTDOWN_S
         try:
             await self._loop.connect_accepted_socket(
-                lambda: _Accepted(self, peer), connection, ssl=self._context, **timeouts
+                lambda: _Accepted(self, peer, self._serving.clock.now()),
+                connection,
+                ssl=self._context,
+                **timeouts,
             )
         except OSError as error:  # ssl.SSLError, a reset, a timeout
             self._handshake_errors += 1
@@ -217,20 +229,31 @@ class Server:
 
 
 class _Accepted(asyncio.Protocol):
-    """A connection whose protocol is not known yet: the TLS handshake is done, its first bytes are awaited."""
+    """A connection whose protocol is not known yet: the TLS handshake is done and has to be paid for, or its first
+    bytes are awaited."""
 
-    def __init__(self, server: Server, peer: str) -> None:
+    def __init__(self, server: Server, peer: str, since: float) -> None:
         self._server = server
         self._peer = peer
         self._first = b""
         self._transport: asyncio.Transport | None = None
-        self.since = time.monotonic()
+        self._gone = False
+        self.since = since
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._server.undecided(self)
-        secured = transport.get_extra_info("ssl_object")
-        chosen = secured.selected_alpn_protocol() if secured is not None else None
+        if transport.get_extra_info("ssl_object") is not None:
+            self._transport.pause_reading()
+            self._server.on_connection(self._secured)
+
+    def _secured(self) -> None:
+        """The handshake has been paid for."""
+        if self._gone:
+            return
+        assert self._transport is not None, "connection_made comes first"
+        self._transport.resume_reading()
+        chosen = self._transport.get_extra_info("ssl_object").selected_alpn_protocol()
         if chosen is not None:
             self._begin(Http2Session if chosen == "h2" else Http1Session)
 
@@ -246,6 +269,7 @@ class _Accepted(asyncio.Protocol):
         self._server.begin(self, Channel(self._transport, self._peer), kind, self._first)
 
     def connection_lost(self, _: Exception | None) -> None:
+        self._gone = True
         self._server.forget(self)
 
     def abort(self) -> None:
@@ -264,14 +288,16 @@ async def serve(
     ssl_context: ssl.SSLContext | None,
     clock: Clock,
     options: ServingOptions = DEFAULTS,
+    on_connection: OnConnection = _at_once,
 ) -> Server:
     """Listen on `host`:`port` (0: any free port) and give each request to `handler`, which must not block.
 
     `ssl_context` None serves cleartext; otherwise its ALPN protocols should be ``h2`` and ``http/1.1``
-    (`server_context()`). Raises ConfigError where the address cannot be bound.
+    (`server_context()`). `on_connection` may hold up what a TLS connection asks. Raises ConfigError where the address
+    cannot be bound.
     """
     loop = asyncio.get_running_loop()
-    server = Server(Serving(handler, clock, loop.call_soon, options), ssl_context)
+    server = Server(Serving(handler, clock, loop.call_soon, options), ssl_context, on_connection)
     server.listen(host, port)
     return server
 

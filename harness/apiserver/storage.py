@@ -1,12 +1,12 @@
 """A member's etcd: its connection to the store, with what etcd costs its host, its metrics, and watches by prefix.
 
 Mirrors k8s.io/apiserver pkg/storage/etcd3 (store.go, watcher.go, metrics/metrics.go) and the etcd member that stands on
-the same host as the apiserver. All of etcd's modelled CPU time is charged here and nowhere else: each write, whoever
-made it, when the member's own replica applies it (`Costs.replica_etcd_us`), each read when it is answered. So is the
-apiserver's for applying a write of another member to its caches (`Costs.cache_event_us`); the measured cost of an
-operation already contains that of the member that took it.
+the same host as the apiserver. All of etcd's modelled CPU time is charged here and nowhere else: each write when the
+member's own replica applies it, at what its operation costs etcd where the member made it, at `Costs.replica_etcd_us`
+where another did; each read when it is answered. So is the apiserver's for applying a write of another member to its
+caches (`Costs.cache_event_us`); the measured cost of an operation already contains that of the member that took it.
 
-A request handler therefore charges only the apiserver's part of `costs.operation_cost`.
+A request handler therefore charges the apiserver's part of `costs.operation_cost` and hands etcd's to `Storage.txn`.
 """
 
 from __future__ import annotations
@@ -166,7 +166,8 @@ class Storage:
         self._previous_for = tuple(resource.prefix for resource in resources if not resource.cached)
         self._applies = InOrder(host, ETCD)
         self._deliveries = InOrder(host, APISERVER)
-        self._own: set[int] = set()  # revisions of this member's writes that have not come back as events
+        # This member's writes that have not come back as events: what each costs etcd, by revision.
+        self._own: dict[int, float] = {}
         self._unapplied: dict[int, _Answer] = {}  # answers that wait for the own replica, by revision
         self._cells: dict[tuple[str, str, str], tuple[Histogram, Counter, Counter]] = {}
         self._subscription: Subscription | None = None
@@ -183,12 +184,13 @@ class Storage:
         self._store.close()
 
     # ---- requests
-    def txn(self, txn: Txn) -> Promise[TxnResult]:
-        """One conditional write; settles when the member's own replica has applied it. See `Store.txn`."""
+    def txn(self, txn: Txn, cost_us: float | None = None) -> Promise[TxnResult]:
+        """One conditional write; settles when the member's own replica has applied it, which costs that `cost_us`
+        (None: `Costs.replica_etcd_us`). See `Store.txn`."""
         self._report()
         operation = "delete" if txn.value is None else "create" if txn.expected == ABSENT else "update"
         promise: Promise[TxnResult] = self._measured(operation, self._route(txn.key).resource)
-        self._store.txn(txn).then(partial(self._written, promise))
+        self._store.txn(txn).then(partial(self._written, promise, cost_us))
         return promise
 
     def get(self, key: str) -> Promise[GetResult]:
@@ -213,11 +215,13 @@ class Storage:
         )
         return promise
 
-    def current_revision(self, resource: Resource) -> Promise[int]:
-        """The store's newest revision, linearizable; `resource` is who asks, for the metrics."""
+    def current_revision(self, resource: Resource, cost_us: float | None = None) -> Promise[int]:
+        """The store's newest revision, linearizable; `resource` is who asks, for the metrics. `cost_us` None is what it
+        costs a list."""
         self._report()
         promise: Promise[int] = self._measured("getCurrentResourceVersion", resource)
-        self._read(self._store.current_revision(), self._host.costs.list_consistent_etcd_us, promise)
+        cost_us = self._host.costs.list_consistent_etcd_us if cost_us is None else cost_us
+        self._read(self._store.current_revision(), cost_us, promise)
         return promise
 
     def watch(self, resource: Resource, prefix: str, sink: PrefixSink, after: int) -> PrefixWatch:
@@ -248,16 +252,19 @@ class Storage:
         watch.progress(revision)
 
     # ---- answers
-    def _written(self, promise: Promise[TxnResult], answer: Promise[TxnResult]) -> None:
+    def _written(
+        self, promise: Promise[TxnResult], cost_us: float | None, answer: Promise[TxnResult]
+    ) -> None:
+        cost_us = self._host.costs.replica_etcd_us if cost_us is None else cost_us
         try:
             result = answer.result()
         except StoreError as error:
             promise.fail(error)
             return
         if not result.succeeded:  # a raft entry all the same
-            self._host.run(self._host.costs.replica_etcd_us, partial(promise.resolve, result), ETCD)
+            self._host.run(cost_us, partial(promise.resolve, result), ETCD)
         elif result.revision > self.revision:
-            self._own.add(result.revision)
+            self._own[result.revision] = cost_us
             self._unapplied[result.revision] = _Answer(promise, result)
         else:
             promise.resolve(result)
@@ -277,7 +284,9 @@ class Storage:
     # ---- events of the store
     def on_events(self, events: Sequence[StoreEvent]) -> None:
         self._report()
-        self._applies.run(self._host.costs.replica_etcd_us * len(events), partial(self._apply, events))
+        others_us = self._host.costs.replica_etcd_us
+        cost_us = sum([self._own.get(event.revision, others_us) for event in events])
+        self._applies.run(cost_us, partial(self._apply, events))
 
     def _apply(self, events: Sequence[StoreEvent]) -> None:
         """The own replica has them: its watchers hear of them, and whoever wrote them gets the answer."""
@@ -286,9 +295,9 @@ class Storage:
         answers = []
         for event in events:
             if event.revision in self._own:
-                self._own.remove(event.revision)
+                del self._own[event.revision]
                 answers.append(self._unapplied.pop(event.revision))
-            else:
+            elif self._route(event.key).resource.cached:
                 foreign += 1
         for answer in answers:  # first: a watch has one more hop to go than an answer
             answer.promise.resolve(answer.result)

@@ -12,7 +12,7 @@ from harness.apiserver.bookmarks import bookmark
 from harness.apiserver.cachedobject import CachedObject, ObjectReader, Selection
 from harness.apiserver.capacity import Host
 from harness.apiserver.clock import Clock, spawn
-from harness.apiserver.costs import operation_cost
+from harness.apiserver.costs import initial_cost_us
 from harness.apiserver.dispatch import Broadcaster
 from harness.apiserver.metrics import Metrics
 from harness.apiserver.resources import Resource
@@ -110,9 +110,7 @@ class Uncached(StoreLister):
         self.broadcaster = Broadcaster(resource, clock, host, metrics, rng)
         self._number = 0
         self._last: CacheEvent | None = None
-        opening, _ = operation_cost(host.costs, "watch", resource.resource, objects=1)
-        with_second, _ = operation_cost(host.costs, "watch", resource.resource, objects=2)
-        self._initial_us = with_second - opening
+        self.informers_us = 0.0  # nobody inside the member follows it
 
     @property
     def watchers(self) -> int:
@@ -149,7 +147,9 @@ class Uncached(StoreLister):
                     return
                 after = current
             elif not after:
-                after = await self._storage.current_revision(self.resource)
+                after = await self._storage.current_revision(
+                    self.resource, self.host.costs.watch_open_etcd_us
+                )
         except StoreError as error:
             watcher.fail(internal_error(str(error)))
             return
@@ -165,7 +165,7 @@ class Uncached(StoreLister):
         page = await self._storage.range(self.resource, self._prefix(selection))
         objects = [self.reader.read(kv.key, kv.value, kv.mod_revision) for kv in page.kvs]
         events = [(ADDED, obj) for obj in objects if selection.matches(obj)]
-        cost_us = self._initial_us * max(0, len(events) - 1)
+        cost_us = initial_cost_us(self.host.costs, self.resource.resource, len(events))
         if watcher.allow_bookmarks:
             events.append((BOOKMARK, bookmark(self.resource, page.revision, initial_events_end=True)))
         return InitialEvents(events, cost_us), page.revision

@@ -104,10 +104,11 @@ class BookmarkBuckets:
 
 
 class Deadlines:
-    """Ends watchers at their deadlines, with one timer for all of them."""
+    """Ends watchers at their deadlines, with one timer for all of them, which may fire `slack_s` early."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, slack_s: float = 0.0) -> None:
         self._clock = clock
+        self._slack_s = slack_s
         self._heap: list[tuple[float, int, Watcher]] = []
         self._timer: Timer | None = None
         self._armed_for = 0.0
@@ -140,8 +141,8 @@ class Deadlines:
 
     def _fire(self) -> None:
         self._timer = None
-        now = self._clock.now()
-        while self._heap and self._heap[0][0] <= now:
+        until = self._clock.now() + self._slack_s
+        while self._heap and self._heap[0][0] <= until:
             heapq.heappop(self._heap)[2].end()
         if self._heap and self._timer is None:
             self._arm()

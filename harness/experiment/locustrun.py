@@ -15,9 +15,12 @@ from typing import Any
 import msgspec
 
 from harness.observe.environment import share
+from harness.wire.errors import ConfigError, SwarmletError
 
 POLL_S = 0.25
 ENDS_WITHIN_S = 30.0
+OURS = "swarmlet: "  # in front of a line that says why a command ends
+PARENT_VARIABLE = "SWARMLET_PARENT"  # as harness.load.lifeline reads it; that package is not imported here
 
 
 def locust_command(locustfile: str, arguments: list[str]) -> list[str]:
@@ -34,7 +37,8 @@ def run_locust(
 ) -> int:
     """Run a command that writes `record`; its output goes to ``<record>.log``, its events to `on_event` as they come.
 
-    Returns its exit code. When we are interrupted, so is it, and it is waited for: it closes its record.
+    Returns its exit code. When we are interrupted, so is it, and it is waited for: it closes its record. When we are
+    killed it does so by itself.
     """
     record.parent.mkdir(parents=True, exist_ok=True)
     log = record.with_name(record.name + ".log")
@@ -44,7 +48,7 @@ def run_locust(
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, **(environ or {})},
+            env={**os.environ, **(environ or {}), PARENT_VARIABLE: str(os.getpid())},
             start_new_session=True,
         )
     try:
@@ -58,6 +62,18 @@ def run_locust(
                 process.wait(ENDS_WITHIN_S)
             process.kill()
             process.wait()
+
+
+def refusal(record: Path, code: int) -> SwarmletError | None:
+    """Why a run did not begin, None where it did: what its command said, and its exit code."""
+    if code != ConfigError.exit_code and (record / "manifest.json").exists():
+        return None
+    log = record.with_name(record.name + ".log")
+    lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    ours = [line.removeprefix(OURS) for line in lines if line.startswith(OURS)]
+    error = SwarmletError([f"no output; see {log}", *lines[-1:], *ours[-1:]][-1])
+    error.exit_code = code or SwarmletError.exit_code
+    return error
 
 
 def _follow(path: Path, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:

@@ -38,8 +38,10 @@ class ExperimentPlan(msgspec.Struct, frozen=True):
         if not self.arms:
             raise ConfigError(f"experiment {self.name}: it has no arms")
         names = [arm.name for arm in self.arms]
-        if len(set(names)) < len(names):
-            raise ConfigError(f"experiment {self.name}: two arms have the same name, of {', '.join(names)}")
+        if len({slug(name) for name in names}) < len(names):
+            raise ConfigError(
+                f"experiment {self.name}: two arms have the same name once it names a folder, of {', '.join(names)}"
+            )
         if self.samples < 1:
             raise ConfigError(f"experiment {self.name}: samples: {self.samples} is less than 1")
         if self.kubelets < 1:

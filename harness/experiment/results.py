@@ -8,16 +8,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from harness.experiment.locustrun import refusal
 from harness.observe.record import read_manifest
-from harness.wire.errors import SwarmletError
 
 
 def print_results(folder: Path, code: int, console: Console) -> int:
-    """Print the measurements, marks and verdict of a record. The exit code to end with: the run's own."""
-    if not (folder / "manifest.json").exists():
-        log = folder.with_name(folder.name + ".log")
-        lines = log.read_text("utf-8", "replace").strip().splitlines()
-        raise _as_error(lines[-1] if lines else f"no output; see {log}", code)
+    """Print the measurements, marks and verdict of a record. The exit code to end with: the run's own.
+    Raises SwarmletError, with that exit code, for a run that did not begin."""
+    error = refusal(folder, code)
+    if error is not None:
+        raise error
     manifest = read_manifest(folder)
     for measurement in manifest.results.get("measurements", []):
         console.print(measurement_table(measurement))
@@ -44,9 +44,3 @@ def measurement_table(measurement: dict[str, Any]) -> Table:
 
 def _number(value: object) -> str:
     return f"{value:,.1f}" if isinstance(value, float) else "" if value is None else str(value)
-
-
-def _as_error(text: str, code: int) -> SwarmletError:
-    error = SwarmletError(text.removeprefix("swarmlet: "))
-    error.exit_code = code or 1
-    return error

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from harness.compare.run import Run
-from harness.experiment.locustrun import locust_command, run_locust
+from harness.experiment.locustrun import locust_command, refusal, run_locust
 from harness.experiment.plan import ArmPlan, ExperimentPlan, slug
 from harness.observe.record import read_manifest
 from harness.report.render import render
@@ -76,12 +76,10 @@ def _run_sample(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Path, c
 
     command = locust_command("kubelets", sample_arguments(plan, arm, sample, record))
     code = run_locust(command, record, tell, plan.environ)
-    if not (record / "manifest.json").exists():
-        log = record.with_name(record.name + ".log")
-        lines = log.read_text("utf-8", "replace").strip().splitlines()
-        raise SwarmletError(
-            f"{arm.name}, sample {sample}: ended with exit code {code}: {lines[-1] if lines else log}"
-        )
+    error = refusal(record, code)
+    if error is not None:
+        error.args = (f"{arm.name}, sample {sample}: {error}",)
+        raise error
     reasons = read_manifest(record).invalid
     if reasons:
         console.print(f"  [red]not counted:[/] {'; '.join(reasons)}", highlight=False)

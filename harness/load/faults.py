@@ -12,7 +12,7 @@ from harness.load.plan import Target
 from harness.wire.errors import ConfigError
 
 KINDS = ("stall-informer",)
-_SPEC = re.compile(r"^(?P<kind>[\w-]+):(?P<member>[\w.-]+):(?P<seconds>\d+(?:\.\d+)?)@(?P<at>\d+(?:\.\d+)?)$")
+_SPEC = re.compile(r"(?P<kind>[\w-]+):(?P<member>[\w.-]+):(?P<seconds>\d+(?:\.\d+)?)@(?P<at>\d+(?:\.\d+)?)")
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -26,7 +26,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 def parse_fault(spec: str) -> Fault:
     """``stall-informer:member-1:20@5``. Raises ConfigError."""
-    found = _SPEC.match(spec)
+    found = _SPEC.fullmatch(spec)
     if found is None or found["kind"] not in KINDS:
         raise ConfigError(
             f"--fault {spec!r}: expected KIND:MEMBER:SECONDS@SECONDS with KIND one of {', '.join(KINDS)}"

@@ -11,7 +11,7 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from locust import events
+from locust import events, runners
 from locust.runners import STATE_RUNNING, STATE_SPAWNING, LocalRunner, MasterRunner, WorkerRunner
 
 from harness.load import plan as plans
@@ -26,6 +26,11 @@ from harness.wire.errors import SwarmletError
 NOTE = "swarmlet-note"
 REPORT = "swarmlet"
 
+WORKER_SILENT_S = 10
+"""Beats, one a second, that Locust's master waits for a worker's before it gives up on it. Locust's own 3 are too few
+for a worker that spawns hundreds of TLS connections on a shared core: it came back, but its users had been handed to
+others meanwhile, and the fleet was not the one that was asked for."""
+
 _lifeline = Lifeline()
 
 
@@ -34,6 +39,7 @@ def install() -> None:
     ``--processes`` forks after that."""
     _lifeline.tie()
     end_with_command()
+    runners.HEARTBEAT_LIVENESS = WORKER_SILENT_S
     hooks: Any = events  # Locust annotates its events' hooks, not their methods
     hooks.init_command_line_parser.add_listener(add_arguments)
     hooks.init.add_listener(_on_init)
@@ -51,6 +57,7 @@ def _on_init(environment: Any, runner: Any, **_: Any) -> None:
     environment.events.spawning_complete.add_listener(partial(_on_spawning_complete, environment))
     if isinstance(runner, WorkerRunner):
         environment.events.report_to_master.add_listener(partial(_on_report_to_master, environment))
+        signal.signal(signal.SIGINT, _as_sigterm)
         return
     _start_session(environment)
     if isinstance(runner, MasterRunner):
@@ -92,6 +99,11 @@ def _heed_signals(session: Session, headless: bool) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
+
+
+def _as_sigterm(_number: int, _frame: FrameType | None) -> None:
+    """A worker takes Ctrl-C as SIGTERM, which Locust answers in a greenlet of its own."""
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _on_test_start(environment: Any, **_: Any) -> None:

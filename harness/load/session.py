@@ -269,15 +269,17 @@ class Session:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         self.record.event("process-exited", {"process": name, "code": code})
         text = f"{name} ended unasked ({how})"
+        without = ""
         if name.startswith("member-") and len(self._target.members) > 1:
-            logger.error("%s; the run goes on with the other members", text)
-            self.record.mark(text, invalid=True)
-            self._failures.append(text)
+            without = "with the other members"
         elif name == "scraper":
-            logger.error("%s; the run goes on without its series", text)
-            self.record.mark(text, invalid=True)
-        else:
+            without = "without its series"
+        if not without:
             self._fail(text)
+            return
+        logger.error("%s; the run goes on %s", text, without)
+        self._failures.append(text)
+        self.record.mark(text, invalid=True)
 
     def _pool_says(self, message: dict[str, Any]) -> None:
         if message.get("kind") == "process-exited":

@@ -164,7 +164,7 @@ class Shell:
             sink.handle = handle
 
     def _over(self, sink: _Sink) -> None:
-        if self._handles.get(sink.key) is sink.handle:
+        if sink.handle is not None and self._handles.get(sink.key) is sink.handle:
             del self._handles[sink.key]
 
     def _count(self, sink: _Sink, code: int, length: int, error: str = "") -> None:

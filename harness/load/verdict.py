@@ -14,6 +14,9 @@ from harness.observe.record import read_table
 LATE_SHARE = 0.05
 """More late than this, of jobs or of beats, and the run's times were this machine's, not the modelled one's."""
 
+COUNTED_AT_LEAST = 100
+"""Of fewer, a share says nothing: 100 beats are 10 s of one worker."""
+
 
 @dataclass(frozen=True)
 class Lateness:
@@ -35,7 +38,7 @@ class Lateness:
         return [
             f"{late / of:.1%} of {of:.0f} {what} were more than 20 ms late, at most {LATE_SHARE:.0%} may be"
             for late, of, what in counted
-            if of and late / of > LATE_SHARE
+            if of >= COUNTED_AT_LEAST and late / of > LATE_SHARE
         ]
 
 

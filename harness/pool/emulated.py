@@ -18,7 +18,7 @@ from harness.apiserver.config import MemberConfig, StoreConfig
 from harness.apiserver.costs import Costs
 from harness.apiserver.etcd import EtcdOptions
 from harness.pool.certificates import ServingFiles, make_serving_files
-from harness.pool.kubeconfig import write_kubeconfig
+from harness.pool.kubeconfig import check_kubeconfig_path, write_kubeconfig
 from harness.pool.process import Process, ProcessFailed, stop_all
 from harness.wire.errors import ConfigError
 
@@ -92,6 +92,8 @@ class EmulatedPool:
 
     def __init__(self, options: PoolOptions, on_event: Callable[[dict[str, Any]], None]) -> None:
         options.validate()
+        if options.kubeconfig:
+            check_kubeconfig_path(Path(options.kubeconfig))
         self.options = options
         self.members: list[MemberAddress] = []
         self._on_event = on_event

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 
 from harness.pool.certificates import write_private
+from harness.wire.errors import ConfigError
+
+
+USER = "swarmlet-admin"
+
+
+def check_kubeconfig_path(path: Path) -> None:
+    """Raises ConfigError where a kubeconfig cannot be written to `path`, or a file is there that no pool wrote."""
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ConfigError(f"kubeconfig {path}: its folder is not there or cannot be written to")
+    if path.exists() and not _is_ours(path):
+        raise ConfigError(f"kubeconfig {path}: a file that no pool wrote is there; it is not overwritten")
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        document = yaml.safe_load(path.read_bytes())
+        return [user["name"] for user in document["users"]] == [USER]
+    except (OSError, ValueError, yaml.YAMLError, TypeError, KeyError):
+        return False
 
 
 def write_kubeconfig(path: Path, servers: Mapping[str, str], ca_file: Path, token: str) -> None:
@@ -22,9 +43,7 @@ def write_kubeconfig(path: Path, servers: Mapping[str, str], ca_file: Path, toke
             {"name": name, "cluster": {"server": url, "certificate-authority-data": ca}}
             for name, url in servers.items()
         ],
-        "users": [{"name": "swarmlet-admin", "user": {"token": token}}],
-        "contexts": [
-            {"name": name, "context": {"cluster": name, "user": "swarmlet-admin"}} for name in servers
-        ],
+        "users": [{"name": USER, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": USER}} for name in servers],
     }
     write_private(path, yaml.safe_dump(document, sort_keys=False).encode())

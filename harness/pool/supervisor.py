@@ -1,7 +1,7 @@
 """The process that owns a pool: ``python -m harness.pool.supervisor`` with `PoolOptions` as JSON on standard input.
 
 It says ``describe()`` of the pool when all members are ready, then a line for each process that ends unasked, and stops
-everything on SIGTERM, SIGINT, or the end of its standard input (its parent has gone).
+everything on SIGTERM, SIGINT, SIGHUP (its terminal has gone), or the end of its standard input (its parent has).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def supervise(
     def end(_number: int, _frame: FrameType | None) -> None:
         ended.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, end)
     pool = EmulatedPool(options, on_event)
     try:

@@ -95,19 +95,14 @@ def run(
     certificate: Path | None = None,
     options: ServingOptions | None = None,
     handle: Any = handler,
+    on_connection: Any = None,
 ) -> None:
     """Run `test` beside a server, then close it."""
 
     async def main() -> None:
         context = server_context(str(certificate), str(certificate)) if certificate else None
-        server = await serve(
-            handle,
-            "127.0.0.1",
-            0,
-            context,
-            LoopClock(asyncio.get_running_loop()),
-            options or ServingOptions(),
-        )
+        clock, hook = LoopClock(asyncio.get_running_loop()), on_connection or (lambda go_on: go_on())
+        server = await serve(handle, "127.0.0.1", 0, context, clock, options or ServingOptions(), hook)
         try:
             await test(server)
         finally:
@@ -356,6 +351,48 @@ def test_closing_during_a_handshake_leaves_nothing(loop_factory, certificate) ->
         writer.close()
 
     run(test, loop_factory, certificate)
+
+
+@pytest.mark.parametrize("http", ["--http1.1", "--http2"])
+@needs_curl
+def test_a_tls_connection_is_served_once_its_handshake_is_paid_for(
+    loop_factory, certificate, http: str
+) -> None:
+    held: list[Callable[[], None]] = []
+    seen: list[str] = []
+
+    def handle(exchange: Any) -> None:
+        seen.append(exchange.path)
+        handler(exchange)
+
+    async def test(server: Server) -> None:
+        url = f"https://127.0.0.1:{server.port}/first"
+        asked = asyncio.ensure_future(curl(http, "--cacert", str(certificate), url))
+        while not held or server.statistics().handshakes:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
+        assert seen == []
+        held[0]()
+        code, _ = await asked
+        assert (code, seen, len(held)) == (0, ["/first"], 1)
+
+    run(test, loop_factory, certificate, handle=handle, on_connection=held.append)
+
+
+def test_a_connection_that_goes_before_it_is_paid_for_is_forgotten(loop_factory, certificate) -> None:
+    held: list[Callable[[], None]] = []
+
+    async def test(server: Server) -> None:
+        client = await H2Client.connect(server.port, certificate)
+        while not held:
+            await asyncio.sleep(0.001)
+        client.writer.transport.abort()
+        server.close()
+        await server.wait_closed()
+        held[0]()
+        assert server.statistics().connections == 0
+
+    run(test, loop_factory, certificate, on_connection=held.append)
 
 
 def test_a_port_in_use_is_a_configuration_error(loop_factory) -> None:

@@ -1,8 +1,8 @@
 """An in-memory API server and a driver that runs machines against it over virtual time. No sockets, no clock.
 
 The server knows just enough: objects by (resource, namespace, name), watches, watch-lists, patches that merge lists of
-conditions by type, graceful deletion of pods, bindings, tokens, finalizing. `refuse` scripts what it will not answer; a 429 says
-``Retry-After: 1``.
+conditions by type, graceful deletion of pods, bindings, tokens, finalizing. `refuse` scripts what it will not answer;
+a 429 says ``Retry-After: 1``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -245,5 +246,5 @@ def test_told_to_wait_a_kubelet_has_one_event_under_way_and_never_patches_what_i
     events = [each for each in world.log if each.info.resource == "events"]
     assert {each.status for each in events} == {200, 201, 429}
     assert {each.line for each in events} == {"create events", "patch events"}
-    gaps = [after.at - before.at for before, after in zip(events, events[1:], strict=False)]
+    gaps = [after.at - before.at for before, after in pairwise(events)]
     assert min(gaps) >= world.latency_s - 1e-9

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.fleet.kubelet import Kubelet
+from harness.fleet.podworker import Stage
 from tests.fleet.builders import add_kubelet, pod, with_objects
 from tests.fleet.fakeapi import Logged, World, status_body
 
@@ -46,6 +47,38 @@ def test_a_watch_ends_with_the_last_pod_that_needs_it() -> None:
     world.delete("pods", "t", "p0")
     world.run(16.0)
     assert watched(world) == []
+
+
+def test_watches_are_opened_when_the_pod_is_taken_up_long_before_anything_is_mounted() -> None:
+    world, _ = settled()
+    world.create("pods", "t", pod("p", "n1", secrets=("s0",), configmaps=("c0",)))
+    world.run(6.0)
+    heard = 5.0 + world.latency_s / 2
+    opened = [each.at - heard for each in world.log if each.line in ("watch secrets", "watch configmaps")]
+    assert len([each for each in opened if each > 0]) == 3
+    assert all(0.001 <= each <= 0.002 for each in opened if each > 0)
+    assert world.requests("create serviceaccounts/token")[0].at - heard > 0.1
+
+
+def test_watches_end_when_the_volumes_are_unmounted_before_the_pod_is_gone() -> None:
+    world, kubelet = settled()
+    world.create("pods", "t", pod("p", "n1", secrets=("s0",)))
+    world.run(8.0)
+    world.delete("pods", "t", "p")
+    world.run_until(lambda: kubelet.pods.count(Stage.FINISHED) == 1)
+    assert watched(world) == []
+    assert world.get("pods", "t", "p") is not None
+
+
+def test_a_pod_that_is_to_end_when_it_is_heard_of_opens_no_watch() -> None:
+    world, kubelet = settled()
+    obj = pod("p", "n1", secrets=("s0",))
+    obj["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:05Z"
+    world.create("pods", "t", obj)
+    world.run(9.0)
+    assert world.requests("watch secrets") == []
+    assert world.get("pods", "t", "p") is None
+    assert len(kubelet.pods) == len(kubelet.objects) == 0
 
 
 def test_each_object_is_watched_with_its_own_name_and_a_timeout_of_half_an_hour_or_more() -> None:

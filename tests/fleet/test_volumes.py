@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from random import Random
 
 import msgspec
 import pytest
 
-from harness.fleet.kubelet import Kubelet
+from harness.client.rest import Rest
+from harness.fleet.kubelet import Kubelet, kubelet_limiters
+from harness.fleet.options import KubeletOptions
 from harness.fleet.podworker import Stage
 from tests.fleet.builders import add_kubelet, pod, with_objects
-from tests.fleet.fakeapi import Logged, Refusal, World, status_body
+from tests.fleet.fakeapi import EPOCH_S, Logged, Refusal, World, status_body
 
 FORBIDDEN = status_body(403, "Forbidden", 'serviceaccounts "default" is forbidden: no relationship found')
 
@@ -163,6 +166,63 @@ def test_a_refresh_that_fails_is_tried_each_minute_and_hurts_no_one() -> None:
     times = [each.at for each in world.requests("create serviceaccounts/token", since=10.0)]
     assert [round(after - before) for before, after in pairwise(times)] == [60] * (len(times) - 1)
     assert kubelet.pods.count(Stage.RUNNING) == 1
+
+
+@pytest.mark.parametrize(("mounted_s", "gap"), [(122.0, False), (124.0, True)])
+def test_a_worker_that_waited_two_minutes_for_its_volumes_comes_back_after_its_backoff(
+    mounted_s: float, gap: bool
+) -> None:
+    """Nothing but the mounts posts events about it (kubelet.go, SyncPod: wait.Interrupted)."""
+    world, kubelet = settled(mount_backoff_cap_s=0.5, worker_retry_s=(12.0, 12.0))
+    since = world.now
+    world.refuse = lambda logged: (
+        (403, FORBIDDEN)
+        if logged.line == "create serviceaccounts/token" and logged.at < since + mounted_s
+        else None
+    )
+    world.create("pods", "t", pod("p", "n1"))
+    world.run_until(lambda: kubelet.pods.count(Stage.STARTING) == 1)
+    assert (world.now - since > 135.0) is gap
+    assert (world.now - since < mounted_s + 2.0) is not gap
+    assert len(set(warnings(world))) == 1
+    assert warnings(world)[0].startswith('MountVolume.SetUp failed for volume "kube-api-access-x" : ')
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error"),
+    [
+        (
+            429,
+            b"Too many requests, please try again later.\n",
+            "the server has received too many requests and has asked us to try again later",
+        ),
+        (503, b"", "the server is currently unable to handle the request"),
+        (502, b"oops", 'an error on the server ("oops") has prevented the request from succeeding'),
+        (418, b"", "the server responded with the status code 418 but did not return more information"),
+    ],
+)
+def test_an_answer_that_is_no_status_is_told_as_client_go_does(status: int, body: bytes, error: str) -> None:
+    world, _ = settled()
+    world.refuse = lambda logged: (status, body) if logged.line == "create serviceaccounts/token" else None
+    world.create("pods", "t", pod("p", "n1"))
+    world.run(5.5)
+    text = f"failed to fetch token: {error} (post serviceaccounts default)"
+    assert warnings(world) == [f'MountVolume.SetUp failed for volume "kube-api-access-x" : {text}']
+
+
+def test_one_refresh_of_a_token_is_under_way_however_long_it_takes() -> None:
+    """The volume's operation is pending, also while the client waits as Retry-After says."""
+    world, options = World(), KubeletOptions(events=False, sync_frequency_s=5.0)
+    world.add(Rest(Kubelet("n1", options, Random(1), EPOCH_S), kubelet_limiters(options)))
+    with_objects(world, "t")
+    world.run(5.0)
+    world.create("pods", "t", pod("p", "n1"))
+    world.run(10.0)
+    world.refuse = lambda logged: (429, b"") if logged.info.subresource == "token" else None
+    world.run(2950.0)
+    times = [each.at for each in world.requests("create serviceaccounts/token", since=10.0)]
+    assert len(times) > 12
+    assert min(after - before for before, after in pairwise(times)) >= 1.0
 
 
 def test_a_warning_storm_is_held_back_after_twenty_five() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tests.load.plays import REST, TINY, Outcome, Play, kill
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
 
-AT_ONCE = 4
+AT_ONCE = 6
 
 
 def single(folder: Path) -> Outcome:
@@ -124,7 +124,7 @@ Outcomes = Callable[[Callable[[Path], Outcome]], Outcome]
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcomes]:
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     """Of every play; they are put on together, before the first test asks for one."""
     folder = tmp_path_factory.mktemp("runs")
     with ThreadPoolExecutor(AT_ONCE) as executor:
@@ -133,7 +133,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcomes]:
         }
         for future in started.values():
             future.exception()
-    yield lambda play: started[play.__name__].result()
+    return lambda play: started[play.__name__].result()
 
 
 def locust_total(outcome: Outcome) -> int:
@@ -156,7 +156,6 @@ def assert_failed(outcome: Outcome, why: str) -> None:
     assert f"{why} (invalid: True)" in outcome.marks
     assert sum(why in line for line in outcome.output.splitlines()) == 1, outcome.output
     assert "Traceback" not in outcome.output
-    assert outcome.requests > 0
     assert read_table(outcome.record, "series").num_rows > 0
 
 
@@ -167,13 +166,15 @@ def test_a_run_in_one_process_leaves_a_whole_record(outcomes: Outcomes) -> None:
     assert results["scenario"] == "Success"
     assert results["nodes_by_members"] == {"1": 5}
     assert results["host"]["beats"] > 0
-    assert [m["name"] for m in results["measurements"]][0] == "PodStartupLatency"
+    assert results["measurements"][0]["values"]
     assert outcome.requests == locust_total(outcome)
     assert read_table(outcome.record, "samples").num_rows > 0
 
 
 @pytest.mark.parametrize("play", [processes, master_and_workers])
-def test_what_every_worker_counted_reaches_the_record(outcomes: Outcomes, play: Callable[[Path], Outcome]) -> None:
+def test_what_every_worker_counted_reaches_the_record(
+    outcomes: Outcomes, play: Callable[[Path], Outcome]
+) -> None:
     outcome = outcomes(play)
     assert_ended_well(outcome)
     assert outcome.worker_codes == [0] * len(outcome.worker_codes)
@@ -249,7 +250,9 @@ def test_bad_input_is_one_line_and_leaves_no_worker(outcomes: Outcomes) -> None:
     outcome = outcomes(bad_input_with_processes)
     assert (outcome.code, outcome.left) == (2, [])
     lines = [line for line in outcome.output.splitlines() if line.startswith("swarmlet: ")]
-    assert lines == ["swarmlet: scenario 'nosuch': no such file, nor one of ours (density); 'none' runs without"]
+    assert lines == [
+        "swarmlet: scenario 'nosuch': no such file, nor one of ours (density); 'none' runs without"
+    ]
     assert "Traceback" not in outcome.output
     assert not outcome.record.exists()
 

@@ -100,6 +100,9 @@ class FlowController:
         self.levels = {
             level.name: self._open(Level(level, server_concurrency, share_sum)) for level in levels
         }
+        for schema in schemas:  # the other series begin with a schema's first request
+            metrics.apiserver_flowcontrol_current_inqueue_requests.labels(schema.level, schema.name)
+            metrics.apiserver_flowcontrol_current_executing_requests.labels(schema.level, schema.name)
         self._adjust_limits()
 
     def start(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import msgspec
@@ -19,6 +20,12 @@ Object = dict[str, Any]
 _decode = msgspec.json.Decoder().decode
 _KINDS = {(resource.api_version, resource.kind) for resource in RESOURCES}
 _GO_NAMES = {list: "array", str: "string", bool: "bool", type(None): "null"}
+_WRITTEN_AS_NULL = frozenset(
+    {
+        *("lastProbeTime", "lastTransitionTime", "lastHeartbeatTime"),
+        *("firstTimestamp", "lastTimestamp", "eventTime", "drivers"),
+    }
+)
 _SHOWN_BYTES = 1000
 _YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -52,33 +59,42 @@ def decode_object(
         go = _GO_NAMES.get(type(value), "number")
         text = f"json: cannot unmarshal {go} into Go value of type struct"
         raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {text}", body)
-    if b"null" in body or media_type == YAML:
-        drop_nulls(value)
-    given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or version
+    new: Object = without_nulls(value) if b"null" in body or media_type == YAML else value
+    given_kind, given_version = new.get("kind") or kind, new.get("apiVersion") or version
     if (given_kind, given_version) != (kind, version):
         raise _wrong_kind(given_kind, given_version, kind)
-    metadata = value.get("metadata")
-    if kind != resource.kind and (why := misfit(kind, value)) is not None:
+    metadata = new.get("metadata")
+    if kind != resource.kind and (why := misfit(kind, new)) is not None:
         raise _cannot(kind, why)
     if metadata is None:
-        value["metadata"] = {}
+        new["metadata"] = {}
     elif not isinstance(metadata, dict):
         raise _cannot(
             kind, f"json: cannot unmarshal string into Go struct field {kind}.metadata of type v1.ObjectMeta"
         )
-    return value
+    return new
 
 
-def drop_nulls(value: Any) -> None:
-    """Take null members out of objects: Go decodes them as fields that are not there."""
+def without_nulls(value: Any) -> Any:
+    """`value` without the null members of its objects and lists, which Go's types do not hold; itself where it has
+    none. Not changed in place.
+
+    Kept are the nulls that Go writes itself, for times that are zero: an object that a client
+    read and sends back has not changed.
+    """
     if isinstance(value, dict):
-        for key in [key for key, item in value.items() if item is None]:
-            del value[key]
-        value = value.values()
-    elif not isinstance(value, list):
-        return
-    for item in value:
-        drop_nulls(item)
+        kept: Any = {
+            key: item if item is None else without_nulls(item)
+            for key, item in value.items()
+            if item is not None or key in _WRITTEN_AS_NULL
+        }
+        same = len(kept) == len(value) and all(kept[key] is item for key, item in value.items())
+    elif isinstance(value, list):
+        kept = [without_nulls(item) for item in value if item is not None]
+        same = len(kept) == len(value) and all(map(operator.is_, kept, value))
+    else:
+        return value
+    return value if same else kept
 
 
 def decode_options(body: bytes, media_type: str) -> Object | None:

@@ -28,7 +28,8 @@ class Answer(msgspec.Struct, gc=False):
 
 
 class Call(msgspec.Struct, gc=False):
-    """What a handler works with. `user` is who the request acts as; `wall` gives seconds since 1970."""
+    """What a handler works with. `user` is who the request acts as; `wall` gives seconds since 1970; `etcd_us` is what
+    each write costs etcd."""
 
     exchange: Exchange
     info: RequestInfo
@@ -37,8 +38,9 @@ class Call(msgspec.Struct, gc=False):
     registry: Registry
     wall: Callable[[], float]
     representation: Representation
+    etcd_us: float | None = None
 
     def caller(self, dry_run: bool = False) -> Caller:
         info = self.info
         namespace = info.namespace if self.resource.namespaced else ""
-        return Caller(self.user, namespace, info.name, info.subresource, dry_run)
+        return Caller(self.user, namespace, info.name, info.subresource, dry_run, self.etcd_us)

@@ -60,8 +60,8 @@ class _Stream:
         self._exchange.on_drain(callback)
 
 
-def watch_options(call: Call) -> WatchOptions:
-    """The watch that a request asks for, validated. Raises StatusError."""
+def watch_options(call: Call, event_us: float | None = None) -> WatchOptions:
+    """The watch that a request asks for, validated; `event_us` as in `WatchOptions`. Raises StatusError."""
     info = call.info
     options = list_options(info.query, call.resource, watch=True)
     version = options.resource_version
@@ -77,6 +77,7 @@ def watch_options(call: Call) -> WatchOptions:
         allow_bookmarks=options.bookmarks,
         timeout_s=float(options.timeout_s) if options.timeout_s else None,
         transform=_transform(call),
+        event_us=event_us,
     )
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from harness.apiserver.apierrors import bad_request, conflict, invalid, invalid_value
 from harness.apiserver.deletion import Deletion
-from harness.apiserver.handlers.bodies import decode_object, decode_options, drop_nulls
+from harness.apiserver.handlers.bodies import decode_object, decode_options, without_nulls
 from harness.apiserver.handlers.call import Answer, Call, Object
 from harness.apiserver.handlers.negotiate import body_type
 from harness.apiserver.handlers.options import (
@@ -86,8 +86,8 @@ async def patch(call: Call) -> Answer:
 
     def apply(old: Object, revision: int) -> Object:
         new = apply_patch(media_type, old, body, resource.kind)
-        if media_type == JSON_PATCH and b"null" in body:
-            drop_nulls(new)
+        if b"null" in body:
+            new = without_nulls(new)
         meta = new.get("metadata")
         if not isinstance(meta, dict):
             raise bad_request(f"{resource.kind} without metadata")

@@ -134,6 +134,8 @@ class Serving:
 class BaseExchange:
     """`Exchange`, but for what depends on the protocol."""
 
+    http2 = False
+
     __slots__ = ("_gone", "body", "drained", "headers", "method", "path", "peer", "state")
 
     def __init__(self, method: str, path: str, headers: Mapping[str, str], peer: str) -> None:

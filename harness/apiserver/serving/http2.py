@@ -39,6 +39,8 @@ _names: dict[str, bytes] = {}
 class Http2Exchange(BaseExchange):
     """One stream. `mark` is how far into the connection's output its last byte lies."""
 
+    http2 = True
+
     __slots__ = ("mark", "parts", "session", "stream_id")
 
     def __init__(

@@ -20,6 +20,8 @@ ADMIN = "secret-token"
 class FakeExchange:
     """Records what a member answers; `events` decodes a watch's lines."""
 
+    http2 = True
+
     def __init__(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
         self.method = method
         self.path = path

@@ -69,7 +69,7 @@ def test_metrics_are_for_admins_and_for_monitoring(server: Server) -> None:
 
 
 def test_a_request_ends_at_its_deadline(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server.member.storage, "txn", lambda txn: Promise())
+    monkeypatch.setattr(server.member.storage, "txn", lambda txn, cost_us: Promise())
     path = "/api/v1/namespaces/ns/configmaps?timeout=10s"
     sent = server.send("POST", path, {"metadata": {"name": "x"}})
     server.settle(9.9)

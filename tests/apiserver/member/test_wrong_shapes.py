@@ -64,7 +64,7 @@ BODIES = {"pods": POD, "services": SERVICE, **OTHERS}
 def broken(body: Any) -> Iterator[Any]:
     """The body with one part at a time replaced by something else."""
     for path in paths(body):
-        for value in (5, "x", [], {}, None, True, [5], {"a": 5}):
+        for value in (5, "x", [], {}, None, True, [5], {"a": 5}, [None], {"a": None}):
             changed = copy.deepcopy(body)
             place = changed
             for part in path[:-1]:
@@ -129,3 +129,31 @@ def test_a_patch_cannot_bring_one_in(server: Server, path: str, capsys: pytest.C
             assert answer.status in (200, 400, 422) or "strategic" in kind, (wrong, answer.data)
     assert server.ask("GET", f"{pods}?resourceVersion=0").status == 200
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_null_is_no_list(server: Server) -> None:
+    pods = "/api/v1/namespaces/ns/pods"
+    for containers in (None, [None]):
+        for key in ("containers", "initContainers"):
+            spec = {"containers": [], key: containers}
+            answer = server.ask("POST", pods, {"metadata": {"name": "p"}, "spec": spec})
+            assert (answer.status, answer.json["details"]["causes"][0]["field"]) == (422, "spec.containers")
+
+
+def test_nulls_that_a_merge_patch_brings_in_lists_are_dropped(server: Server) -> None:
+    server.ask("POST", "/api/v1/nodes", NODE)
+    patch = {"spec": {"taints": [{"key": "a", "effect": "NoSchedule", "value": None}, None]}}
+    answer = server.ask("PATCH", "/api/v1/nodes/x", patch, headers=MERGE)
+    assert answer.json["spec"]["taints"] == [{"key": "a", "effect": "NoSchedule"}]
+
+
+def test_an_object_with_the_nulls_that_go_writes_is_not_changed_by_sending_it_back(server: Server) -> None:
+    pods = "/api/v1/namespaces/ns/pods"
+    server.ask(
+        "POST", pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    )
+    condition = {"type": "Ready", "status": "True", "lastProbeTime": None, "lastTransitionTime": None}
+    status = {"status": {"phase": "Running", "conditions": [condition]}}
+    server.ask("PATCH", f"{pods}/p/status", status, headers=MERGE)
+    read = server.ask("GET", f"{pods}/p").json
+    assert server.ask("PUT", f"{pods}/p/status", read).json == read

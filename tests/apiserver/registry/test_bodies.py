@@ -4,7 +4,7 @@ import pytest
 
 from harness.apiserver.cachedobject import splice
 from harness.apiserver.chain import parse_duration
-from harness.apiserver.handlers.bodies import decode_object, decode_options
+from harness.apiserver.handlers.bodies import decode_object, decode_options, without_nulls
 from harness.apiserver.handlers.negotiate import JSON, PROTOBUF, YAML, View, negotiate
 from harness.apiserver.handlers.options import delete_options, list_options, write_options
 from harness.apiserver.registry import unspliced
@@ -40,8 +40,29 @@ def test_kind_and_version_may_be_left_out() -> None:
     assert decode_object(b"metadata: {name: x}", YAML, CONFIGMAPS) == {"metadata": {"name": "x"}}
 
 
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ({"a": None, "b": 0}, {"b": 0}),
+        ([None, 1, None], [1]),
+        ({"a": [{"b": None}, {"c": {"d": None}}]}, {"a": [{}, {"c": {}}]}),
+        ({"lastProbeTime": None, "status": "True"}, {"lastProbeTime": None, "status": "True"}),
+        (None, None),
+    ],
+)
+def test_nulls_are_not_there(value: object, kept: object) -> None:
+    before = repr(value)
+    assert without_nulls(value) == kept
+    assert repr(value) == before
+
+
+def test_what_has_no_nulls_is_not_copied() -> None:
+    value = {"a": [1, {"b": "c"}], "lastTimestamp": None}
+    assert without_nulls(value) is value
+
+
 @pytest.mark.parametrize("body", [b"[]", b'"x"', b"1", b"null", b"", b"{", b'{"metadata":[]}', b"\xff"])
-def test_what_is_no_object_is_a_bad_request(body: bytes) -> None:
+def test_what_is_no_object_a_bad_request(body: bytes) -> None:
     with pytest.raises(StatusError) as caught:
         decode_object(body, JSON, CONFIGMAPS)
     assert caught.value.status.code == 400

@@ -1,0 +1,162 @@
+"""From the command line to `RunOptions`: defaults, environment, and what is refused before anything is started."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.load import openfiles
+from harness.load.arguments import add_arguments, options_from
+from harness.load.faults import Fault
+from harness.wire.errors import ConfigError
+from tests.load.plays import TINY
+
+
+class Parser(argparse.ArgumentParser):
+    """Locust's takes `env_var` for each argument; here it is kept to be looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.variables: dict[str, str] = {}
+        for flag, keywords in (
+            ("-u", {"dest": "num_users", "type": int}),
+            ("-r", {"dest": "spawn_rate", "type": float}),
+            ("-t", {"dest": "run_time", "type": int}),
+            ("-H", {"dest": "host"}),
+            ("--master", {"action": "store_true"}),
+            ("--processes", {"type": int}),
+        ):
+            self.add_argument(flag, **keywords)  # type: ignore[arg-type]
+
+    def add_argument_group(self, *args: Any, **keywords: Any) -> Any:
+        group = super().add_argument_group(*args, **keywords)
+        plain = group.add_argument
+
+        def add(flag: str, *, env_var: str = "", **rest: Any) -> Any:
+            self.variables[flag] = env_var
+            return plain(flag, **rest)
+
+        group.add_argument = add  # type: ignore[assignment, method-assign]
+        return group
+
+
+def parse(*arguments: str) -> Any:
+    parser = Parser()
+    add_arguments(parser)
+    return options_from(parser.parse_args(arguments))
+
+
+def test_no_argument_is_needed() -> None:
+    options = parse()
+    assert (options.kubelets, options.spawn_rate, options.run_time_s) == (20, 50.0, None)
+    assert options.pool.members == 1
+    assert options.pool.nodes == 20
+    assert Path(options.scenario).name == "density.yaml"
+    assert options.record.parent == Path("reports/runs")
+
+
+def test_every_argument_has_a_variable_of_its_own() -> None:
+    parser = Parser()
+    add_arguments(parser)
+    assert parser.variables["--pool-port"] == "SWARMLET_POOL_PORT"
+    assert len(set(parser.variables.values())) == len(parser.variables)
+
+
+def test_what_is_given_arrives() -> None:
+    options = parse(
+        *("-u", "7", "-r", "2.5", "-t", "90", "--scenario", TINY, "--members", "3", "--cores", "0.5"),
+        *("--cost", "get_cached_us=5", "--cost", "list_us=7", "--etcd", "fsync_s=0.1", "--seed", "9"),
+        *("--fault", "stall-informer:member-1:20@5", "--record", "/tmp/somewhere", "--http", "h2"),
+    )
+    assert (options.kubelets, options.spawn_rate, options.run_time_s, options.seed) == (7, 2.5, 90.0, 9)
+    assert options.scenario == TINY
+    assert options.pool.costs == {"get_cached_us": 5.0, "list_us": 7.0}
+    assert options.pool.etcd == {"fsync_s": 0.1}
+    assert options.pool.modelled_cores() == 0.5
+    assert options.faults == (Fault("stall-informer", "member-1", 20.0, 5.0),)
+    assert (options.record, options.http) == (Path("/tmp/somewhere"), "h2")
+
+
+def test_a_fleet_may_be_at_rest() -> None:
+    assert parse("--scenario", "none").scenario == ""
+
+
+def test_endpoints_are_separated_by_commas() -> None:
+    assert parse("--endpoints", "a:1,b:2,").endpoints == ("a:1", "b:2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--scenario", "nosuch"), ["'nosuch'", "density", "none"]),
+        (("--members", "0"), ["0", "1 to 9"]),
+        (("--members", "10"), ["10", "1 to 9"]),
+        (("--cores", "x"), ["'x'", "auto", "host"]),
+        (("--cores", "0"), ["'0'", "above 0"]),
+        (("--cores", "nan"), ["'nan'", "above 0"]),
+        (("--cores", "inf"), ["'inf'", "above 0"]),
+        (("--cost", "foo=1"), ["costs", "'foo'", "known: "]),
+        (("--cost", "get_cache_us=1"), ["did you mean 'get_cached_us'"]),
+        (("--cost", "get_cached_us=-1"), ["get_cached_us", "-1"]),
+        (("--cost", "get_cached_us"), ["--cost", "KEY=NUMBER"]),
+        (("--cost", "get_cached_us=much"), ["--cost", "KEY=NUMBER"]),
+        (("--etcd", "foo=1"), ["etcd", "'foo'", "known: "]),
+        (("--etcd", "=1"), ["etcd", "''"]),
+        (("--fault", "x"), ["'x'", "KIND:MEMBER:SECONDS@SECONDS", "stall-informer"]),
+        (("--fault", "stall-informer:member-1:20@5"), ["member-1", "member-0"]),
+        (("--fault", "stall-informer:member-0:2@5", "-H", "http://h:1"), ["emulated"]),
+        (("--pool-port", "80"), ["80", "1024"]),
+        (("--pool-port", "65535"), ["65535", "1024"]),
+        (("--max-requests-inflight", "0"), ["max-requests-inflight", "0"]),
+        (("--scrape-interval", "0.4"), ["--scrape-interval", "0.5"]),
+        (("--scrape-interval", "nan"), ["--scrape-interval", "0.5"]),
+        (("-u", "0"), ["-u 0", "at least 1"]),
+        (("-r", "0"), ["-r 0"]),
+        (("-r", "-3"), ["-r -3"]),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name_and_with_what_may_be(
+    arguments: tuple[str, ...], words: list[str]
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(*arguments)
+    text = str(caught.value)
+    assert all(word in text for word in words), text
+    assert "\n" not in text
+    assert caught.value.exit_code == 2
+
+
+class TestOpenFiles:
+    @pytest.fixture(autouse=True)
+    def _limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """1,000 for each process."""
+        monkeypatch.setattr(resource, "getrlimit", lambda _: (500, 1000))
+
+    def test_as_many_kubelets_as_files_go(self) -> None:
+        most = 1000 - openfiles.SPARE
+        assert parse("-u", str(most)).kubelets == most
+        with pytest.raises(
+            ConfigError, match=rf"-u {most + 1}: needs 1001 .* allows 1000 .* for {most} kubelets"
+        ):
+            parse("-u", str(most + 1))
+
+    def test_a_connection_for_each_watch_needs_more(self) -> None:
+        with pytest.raises(ConfigError, match="enough for 21 kubelets"):
+            parse("-u", "22", "--http", "http/1.1")
+
+    def test_workers_share_the_clients_end(self) -> None:
+        target = ("-u", "1600", "-H", "https://far:6443")
+        parse(*target, "--master", "--processes", "2")
+        parse(*target, "--master")  # its workers may be anywhere
+        with pytest.raises(ConfigError, match="needs 1750"):
+            parse(*target)
+        with pytest.raises(ConfigError, match="needs 1750"):
+            parse("-u", "1600", "--master", "--processes", "2")  # all of them meet in one emulated member
+
+    def test_no_limit_is_no_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(resource, "getrlimit", lambda _: (500, resource.RLIM_INFINITY))
+        parse("-u", "100000")

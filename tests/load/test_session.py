@@ -1,0 +1,322 @@
+"""A session's own logic, with no process started: what ends a run, what it is then called, what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gevent
+import pytest
+
+from harness.load import session as sessions
+from harness.load.arguments import RunOptions
+from harness.load.plan import Target, TargetMember
+from harness.load.session import Session
+from harness.observe.record import read_events, read_manifest, read_table
+from harness.pool.emulated import PoolOptions
+from harness.wire.errors import ConfigError
+from tests.load.fakes import FakeRunner, client
+from tests.load.plays import TINY
+
+ROW = (1.0, "kubelet", "get", "nodes", 200, "member-0", 100, 3)
+
+
+class Clock:
+    """Stands in for the session's `time`."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return 1_000_000.0 + self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(sessions, "time", clock)
+    return clock
+
+
+class Makes:
+    """Sessions with members of a given number; all are finished at the test's end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.runner = FakeRunner("w0", "w1")
+        self.made: list[Session] = []
+
+    def __call__(self, *, members: int = 1, **options: Any) -> Session:
+        environment = SimpleNamespace(runner=self.runner, swarmlet_context=None)
+        given = {"scenario": TINY, "run_time_s": 60.0, "record": self.folder / "run", **options}
+        run = RunOptions(
+            kubelets=5, spawn_rate=5.0, seed=1, pool=PoolOptions(members=members), overrides=(), **given
+        )
+        session = Session(environment, run, helpers=3)
+        session._target = Target(
+            tuple(TargetMember(f"member-{index}", "127.0.0.1", 1) for index in range(members))
+        )
+        session.begin()
+        self.made.append(session)
+        return session
+
+
+@pytest.fixture
+def make(tmp_path: Path, clock: Clock) -> Iterator[Makes]:
+    makes = Makes(tmp_path)
+    yield makes
+    for session in makes.made:
+        session.over = True
+        session.finish()
+
+
+def ended(session: Session) -> tuple[str, int, list[tuple[str, bool]]]:
+    """Finish, and give status, exit code and marks as a reader of the record finds them."""
+    code = session.finish()
+    manifest = read_manifest(session.options.record)
+    return manifest.status, code, [(mark.text, mark.invalid) for mark in manifest.marks]
+
+
+def kinds(session: Session) -> list[str]:
+    return [event["kind"] for event in read_events(session.options.record)]
+
+
+def test_the_scenarios_end_ends_the_run(make: Makes) -> None:
+    session = make()
+    session.look()
+    assert not session.over
+    session.tell("scenario-ended", {"failures": [], "violations": []})
+    assert session.over
+    assert ended(session) == ("completed", 0, [])
+    assert session.record.manifest.results["scenario"] == "Success"
+    assert kinds(session) == ["scenario-ended", "run-ended"]
+
+
+def test_a_failed_step_is_exit_code_1_and_a_missed_threshold_3(make: Makes, tmp_path: Path) -> None:
+    failed = make(record=tmp_path / "failed")
+    failed.tell("scenario-ended", {"failures": ["step 3: no"], "violations": ["p99 is 6 s"]})
+    assert ended(failed)[:2] == ("failed", 1)
+    missed = make(record=tmp_path / "missed")
+    missed.tell("scenario-ended", {"failures": [], "violations": ["p99 is 6 s"]})
+    assert ended(missed)[:2] == ("completed", 3)
+
+
+def test_the_cap_counts_from_the_first_kubelet(make: Makes, clock: Clock) -> None:
+    session = make()
+    clock.now += 500  # waiting for workers
+    session.begin()
+    clock.now += 59.9
+    session.look()
+    assert not session.over
+    clock.now += 0.1
+    session.look()
+    text = "ended by -t after 60 s, before its scenario was complete"
+    assert ended(session) == ("capped", 0, [(text, False)])
+
+
+def test_the_cap_is_the_end_of_a_fleet_at_rest(make: Makes, clock: Clock) -> None:
+    session = make(scenario="")
+    clock.now += 60
+    session.look()
+    assert ended(session) == ("completed", 0, [])
+
+
+@pytest.mark.parametrize("how", ["missing", "gone"])
+def test_a_lost_worker_ends_the_run(make: Makes, how: str) -> None:
+    session = make()
+    session.look()
+    if how == "missing":
+        make.runner.workers["w1"].state = "missing"
+    else:
+        del make.runner.workers["w1"]
+    session.look()
+    assert session.over
+    assert ended(session) == ("failed", 1, [("worker 1 was lost, and its kubelets with it", True)])
+
+
+def test_a_worker_that_comes_later_is_no_loss(make: Makes) -> None:
+    session = make()
+    session.look()
+    make.runner.workers["w2"] = client("w2")
+    session.look()
+    assert not session.over
+
+
+def test_after_the_end_nobody_is_missed(make: Makes) -> None:
+    session = make()
+    session.look()
+    session.tell("scenario-ended", {"failures": [], "violations": []})
+    make.runner.workers.clear()
+    session.look()
+    session._process_exited("member-0", -9)
+    assert ended(session) == ("completed", 0, [])
+
+
+def test_when_locust_ends_by_itself_it_is_for_the_last_workers_loss(make: Makes) -> None:
+    session = make()
+    session.look()
+    make.runner.workers.clear()
+    assert ended(session)[:2] == ("failed", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "members", "over"),
+    [
+        ("store", 3, True),
+        ("pool", 3, True),
+        ("member-0", 1, True),
+        ("member-0", 3, False),
+        ("scraper", 1, False),
+    ],
+)
+def test_a_process_that_others_replace_does_not_end_the_run(
+    make: Makes, name: str, members: int, over: bool
+) -> None:
+    session = make(members=members)
+    session._process_exited(name, -9)
+    assert session.over is over
+    session.tell("scenario-ended", {"failures": [], "violations": []})
+    _, code, marks = ended(session)
+    assert marks == [(f"{name} ended unasked (signal 9)", True)]
+    assert code == 1
+    assert "process-exited" in kinds(session)
+
+
+def test_an_exit_code_is_told_from_a_signal(make: Makes) -> None:
+    session = make()
+    session._pool_says({"kind": "process-exited", "process": "store", "code": 3})
+    assert ended(session)[2] == [("store ended unasked (exit code 3)", True)]
+
+
+def test_a_user_that_failed_ends_the_run(make: Makes) -> None:
+    session = make()
+    session.tell("user-failed", {"user": "clusterloader", "error": "pod.yaml cannot be read"})
+    assert ended(session) == ("failed", 1, [("a clusterloader failed: pod.yaml cannot be read", True)])
+
+
+def test_the_first_signal_is_looked_at_and_only_the_first_is_first(make: Makes) -> None:
+    session = make()
+    assert session.interrupt("SIGTERM")
+    assert not session.interrupt("SIGINT")
+    session.look()
+    assert session.over
+    assert ended(session) == ("interrupted", 1, [("interrupted by SIGTERM", True)])
+
+
+def test_a_signal_is_the_end_of_a_fleet_at_rest_without_a_cap(make: Makes) -> None:
+    session = make(scenario="", run_time_s=None)
+    session.interrupt("SIGINT")
+    session.look()
+    assert ended(session) == ("completed", 0, [])
+
+
+def test_workers_that_a_signal_takes_along_are_not_lost(make: Makes) -> None:
+    session = make()
+    session.look()
+    make.runner.workers.clear()
+    session.interrupt("SIGINT")
+    session.look()
+    assert ended(session)[2] == [("interrupted by SIGINT", True)]
+
+
+def test_an_end_before_the_first_kubelet_says_so(make: Makes) -> None:
+    session = make()
+    session.started = False
+    assert ended(session) == ("interrupted", 1, [("interrupted by Locust before it began", True)])
+
+
+def test_a_start_that_fails_closes_the_record(make: Makes) -> None:
+    session = make()
+    session.fail_to_start(ConfigError("port 80 is taken"))
+    assert ended(session) == ("failed", 1, [("port 80 is taken", True)])
+
+
+def test_what_workers_count_is_kept_and_summed(make: Makes) -> None:
+    session = make()
+    report = {"requests": [ROW], "samples": [], "counts": {"nodes_by_members": {"1": 2}}}
+    session.take(report)
+    session.take({"requests": [ROW], "samples": [], "counts": {"nodes_by_members": {"1": 1, "2": 4}}})
+    session.over = True
+    session.finish()
+    session.take(report)
+    assert session.record.manifest.results["nodes_by_members"] == {"1": 3, "2": 4}
+    assert read_table(session.options.record, "requests").num_rows == 2
+
+
+def test_what_was_counted_is_written_while_the_run_goes_on(make: Makes, clock: Clock) -> None:
+    session = make()
+    session.take({"requests": [ROW], "samples": [], "counts": {}})
+    clock.now += 9
+    session.look()
+    assert read_table(session.options.record, "requests").num_rows == 0
+    clock.now += 1
+    session.look()
+    assert read_table(session.options.record, "requests").num_rows == 1
+
+
+def test_a_measurement_that_was_skipped_is_marked_but_spoils_nothing(make: Makes) -> None:
+    session = make()
+    session.tell("skipped-measurement", {"method": "Prometheus", "reason": "not here"})
+    session.tell("measurement", {"name": "x", "values": {}})
+    session.over = True
+    assert ended(session)[2] == [("not measured: Prometheus (not here)", False)]
+    assert session.record.manifest.results["measurements"] == [{"name": "x", "values": {}}]
+
+
+def test_faults_wait_for_the_load_and_end_with_the_run(make: Makes) -> None:
+    fault = sessions.Fault("stall-informer", "member-0", 20.0, 100.0)
+    session = make(faults=(fault,))
+    assert session._faults == []
+    session.tell("phase-started", {"step": 1})
+    session.tell("phase-started", {"step": 2})
+    assert len(session._faults) == 1
+    session.over = True
+    session.finish()
+    assert all(greenlet.dead for greenlet in session._faults)
+
+
+def test_a_fault_that_was_refused_makes_the_run_invalid(make: Makes) -> None:
+    session = make()
+    session._inject(sessions.Fault("stall-informer", "member-7", 20.0, 0.0))
+    session.over = True
+    assert ended(session)[2] == [("fault stall-informer on member-7 was refused: no member member-7", True)]
+
+
+def test_a_run_that_the_shape_does_not_end_is_ended_all_the_same(
+    make: Makes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(sessions, "SHAPE_ENDS_WITHIN_S", 0.001)
+    session = make()
+    session.over = True
+    gevent.spawn(session._follow).join()
+    assert make.runner.quits == 1
+    session.ending = True
+    gevent.spawn(session._follow).join()
+    assert make.runner.quits == 1
+
+
+def test_a_record_that_cannot_be_written_ends_the_run(make: Makes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(sessions, "SHAPE_ENDS_WITHIN_S", 0.001)
+    session = make()
+
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(session, "look", full)
+    gevent.spawn(session._follow).join()
+    assert ended(session)[:2] == ("failed", 1)
+
+
+def test_a_folder_that_holds_a_run_or_cannot_hold_one_is_refused(make: Makes) -> None:
+    make()
+    with pytest.raises(ConfigError, match="already holds a run; give another with --record"):
+        make()
+    with pytest.raises(ConfigError, match="--record /proc/x: cannot be written"):
+        make(record=Path("/proc/x"))

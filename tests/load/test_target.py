@@ -1,0 +1,179 @@
+"""Where a run is sent to: -H, --endpoints and --kubeconfig, and whether whoever is there can be used."""
+
+from __future__ import annotations
+
+import http.server
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.load.plan import Target, TargetMember
+from harness.load.probe import probe
+from harness.load.target import existing_target
+from harness.wire.errors import ConfigError
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> str:
+    path = tmp_path / "kubeconfig"
+    cluster = {"server": "https://api.example:6443", "insecure-skip-tls-verify": True}
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+def where(target: Target) -> list[tuple[str, str, int]]:
+    return [(member.name, member.host, member.port) for member in target.members]
+
+
+def test_a_kubeconfig_alone_is_enough(kubeconfig: str) -> None:
+    target = existing_target("", kubeconfig, ())
+    assert where(target) == [("apiserver", "api.example", 6443)]
+    assert (target.tls, target.insecure, target.token) == (True, True, "secret")
+
+
+def test_a_host_or_endpoints_replace_its_server(kubeconfig: str) -> None:
+    assert where(existing_target("https://other", kubeconfig, ())) == [("apiserver", "other", 443)]
+    target = existing_target("", kubeconfig, ("10.0.0.1:6443", "[::1]:6444"))
+    assert where(target) == [("member-0", "10.0.0.1", 6443), ("member-1", "::1", 6444)]
+
+
+def test_a_plain_host_needs_no_credentials() -> None:
+    target = existing_target("http://127.0.0.1:8001", "", ())
+    assert where(target) == [("apiserver", "127.0.0.1", 8001)]
+    assert (target.tls, target.token) == (False, "")
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:6443", "ftp://x", "https://", "https://h:99999", "https://h:port", "https://h:0", "x"]
+)
+def test_a_host_that_is_none_is_refused_with_what_is_expected(host: str, kubeconfig: str) -> None:
+    with pytest.raises(ConfigError, match=r"expected https://HOST\[:PORT\]"):
+        existing_target(host, kubeconfig, ())
+
+
+def test_credentials_are_not_sent_in_the_clear(kubeconfig: str) -> None:
+    with pytest.raises(ConfigError, match="-H http://h: a kubeconfig's credentials go to https:// only"):
+        existing_target("http://h", kubeconfig, ())
+
+
+@pytest.mark.parametrize("text", ["a", "a:", ":1", "a:b", "a:0", "a:65536"])
+def test_an_endpoint_is_a_host_and_a_port(text: str, kubeconfig: str) -> None:
+    with pytest.raises(ConfigError, match="expected HOST:PORT, separated by commas"):
+        existing_target("", kubeconfig, (text,))
+
+
+def test_a_host_without_credentials_says_where_they_come_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(
+        ConfigError, match="-H https://h: its credentials come from --kubeconfig, KUBECONFIG or"
+    ):
+        existing_target("https://h", "", ())
+
+
+# ---- is it well, and does it let us in -----------------------------------------------------------------------------
+Answers = dict[str, tuple[int, str]]
+
+
+@contextmanager
+def serving(answers: Answers) -> Iterator[tuple[Target, list[tuple[str, str]]]]:
+    """A target of one member that answers by path, and what it was asked: (path, Authorization)."""
+    asked: list[tuple[str, str]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append((self.path, self.headers.get("Authorization", "")))
+            code, text = answers.get(self.path, (404, "not found"))
+            self.send_response(code)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = False
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    member = TargetMember("apiserver", "127.0.0.1", server.server_address[1])
+    try:
+        yield Target((member,), tls=False, token="secret"), asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("answers", "paths"),
+    [
+        ({"/readyz": (200, "ok")}, ["/readyz"]),
+        ({"/version": (200, "{}")}, ["/readyz", "/version"]),
+        ({"/readyz": (403, "no"), "/version": (200, "{}")}, ["/readyz", "/version"]),
+    ],
+)
+def test_a_target_that_is_well_is_accepted(answers: Answers, paths: list[str]) -> None:
+    with serving(answers) as (target, asked):
+        probe(target)
+    assert asked == [(path, "Bearer secret") for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("answers", "text"),
+    [
+        ({"/readyz": (503, "[-]etcd failed\n  readyz check failed")}, "HTTP 503: \\[-\\]etcd failed readyz"),
+        ({"/readyz": (401, "who?")}, "refuses our credentials \\(401\\)"),
+        ({}, "not ready: HTTP 404: not found"),
+        ({"/readyz": (500, "x" * 1000)}, "HTTP 500: x{200}$"),
+    ],
+)
+def test_a_target_that_is_not_is_refused_with_what_it_said(answers: Answers, text: str) -> None:
+    with serving(answers) as (target, _), pytest.raises(ConfigError, match=text):
+        probe(target)
+
+
+def unused(_: socket.socket) -> int:
+    return 1
+
+
+def silent(listener: socket.socket) -> int:
+    return int(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize(
+    ("port", "text"), [(unused, "cannot be reached: Connection refused"), (silent, "no answer within 0.2 s")]
+)
+def test_a_target_that_refuses_or_is_silent_is_given_up(
+    tls: bool, port: Callable[[socket.socket], int], text: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        target = Target((TargetMember("apiserver", "127.0.0.1", port(listener)),), tls=tls, insecure=True)
+        with pytest.raises(ConfigError, match=text) as caught:
+            probe(target, within_s=0.2)
+    assert f"{'https' if tls else 'http'}://127.0.0.1:" in str(caught.value)
+
+
+def test_one_bad_member_of_several_is_named() -> None:
+    with serving({"/readyz": (200, "ok")}) as (target, _):
+        members = (*target.members, TargetMember("member-1", "127.0.0.1", 1))
+        with pytest.raises(ConfigError, match=r"http://127\.0\.0\.1:1: cannot be reached"):
+            probe(Target(members, tls=False))
+
+
+def test_something_that_speaks_no_tls_is_said_not_to() -> None:
+    with serving({}) as (target, _), pytest.raises(ConfigError, match=r"cannot be reached: .*SSL"):
+        probe(Target(target.members, tls=True, insecure=True))
