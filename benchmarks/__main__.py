@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import results, suites
-from benchmarks.registry import Line, Plan, benchmarks
+from benchmarks.registry import Plan, benchmarks, measure
 
 GC_THRESHOLD = (50_000, 20, 50)  # as the processes of a pool set it
 
@@ -60,12 +60,8 @@ def main() -> int:
         return 0
     gc.set_threshold(*GC_THRESHOLD)
     plan = Plan(arguments.repeats, arguments.size)
-    lines: list[Line] = []
-    waiting = Console(stderr=True)
-    with waiting.status("") as status:
-        for number, each in enumerate(chosen, 1):
-            status.update(f"{number} of {len(chosen)}: {each.name}")
-            lines.extend(each.run(plan))
+    with Console(stderr=True).status("") as status:
+        lines = measure(chosen, plan, status.update)
     before = results.load(arguments.against).by_name() if arguments.against else None
     console = Console() if sys.stdout.isatty() else Console(width=140)
     console.print(results.table(lines, before))

@@ -43,32 +43,30 @@ class Plan:
     def count(self, operations: int, least: int = 4) -> int:
         return max(least, round(operations * self.size))
 
-    @property
-    def long_repeats(self) -> int:
-        """Repeats of what takes seconds each: a process of its own, a whole report."""
-        return min(3, self.repeats)
 
+MANY, FEW = 1000, 3
 
 Run = Callable[[Plan], Iterator[Line]]
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """`name` is ``suite/what``; its lines' names begin with it. `run` yields each line as soon as it is measured."""
+    """`name` is ``suite/what``; its lines' names begin with its suite. At most `most` repeats are asked of it."""
 
     name: str
     run: Run
+    most: int
 
 
 _all: dict[str, Benchmark] = {}
 
 
-def benchmark(name: str) -> Callable[[Run], Run]:
-    """Register a generator of lines under `name`."""
+def benchmark(name: str, most: int = MANY) -> Callable[[Run], Run]:
+    """Register a generator of lines under `name`; `most` is `FEW` for what takes seconds each time."""
 
     def register(run: Run) -> Run:
         assert name not in _all, f"two benchmarks are called {name}"
-        _all[name] = Benchmark(name, run)
+        _all[name] = Benchmark(name, run, most)
         return run
 
     return register
@@ -79,6 +77,22 @@ def benchmarks(only: Sequence[str] = ()) -> list[Benchmark]:
     if not only:
         return list(_all.values())
     return [each for each in _all.values() if any(_fits(each.name, pattern) for pattern in only)]
+
+
+def measure(chosen: Sequence[Benchmark], plan: Plan, tell: Callable[[str], object]) -> list[Line]:
+    """All lines, in order. Each round takes one value of each, so that the repeats of a line lie far apart in time:
+    back to back they would share what else the machine was doing, and their range would promise too much."""
+    found: dict[str, Line] = {}
+    for number in range(plan.repeats):
+        for each in chosen:
+            if number >= each.most:
+                continue
+            tell(f"round {number + 1} of {plan.repeats}: {each.name}")
+            for line in each.run(Plan(1, plan.size)):
+                found.setdefault(line.name, msgspec.structs.replace(line, values=[])).values.extend(
+                    line.values
+                )
+    return list(found.values())
 
 
 def _fits(name: str, pattern: str) -> bool:

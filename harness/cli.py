@@ -134,14 +134,11 @@ def pool_up(
     from harness.pool.emulated import EmulatedPool, PoolOptions
     from harness.pool.supervisor import supervise
 
-    written = False
     options = PoolOptions(
         members=members, nodes=nodes, cores=cores, seed=seed, port=port, kubeconfig=str(kubeconfig.absolute())
     )
 
     def ready(pool: EmulatedPool) -> None:
-        nonlocal written
-        written = True
         table = Table("member", "address", "pid", box=None)
         for member in pool.members:
             table.add_row(member.name, member.url, str(member.pid))
@@ -151,11 +148,21 @@ def pool_up(
     def happened(event: dict[str, object]) -> None:
         console.print(f"[red]{event['process']} ended unasked with code {event['code']}[/]")
 
-    try:
-        supervise(options, on_ready=ready, on_event=happened, ended=threading.Event())
-    finally:
-        if written:
-            kubeconfig.unlink(missing_ok=True)
+    supervise(options, on_ready=ready, on_event=happened, ended=threading.Event())
+
+
+@app.command()
+def options() -> None:
+    """List the options that our locustfiles add to Locust's, whose own --help does not read a locustfile."""
+    import configargparse
+
+    from harness.load.arguments import add_arguments
+
+    parser = configargparse.ArgumentParser(
+        prog="locust -f locustfiles/kubelets.py", usage="%(prog)s ...", add_help=False, add_env_var_help=True
+    )
+    add_arguments(parser)
+    parser.print_help()
 
 
 @app.command()

@@ -22,7 +22,9 @@ def _open_files() -> set[str]:
             target = os.readlink(f"/proc/self/fd/{number}")
         except OSError:
             continue
-        if target.startswith(("socket:", "pipe:")) or (target.startswith("/") and not target.startswith("/dev/")):
+        if target.startswith(("socket:", "pipe:")) or (
+            target.startswith("/") and not target.startswith("/dev/")
+        ):
             found.add(f"{number} {target}")
     return found
 

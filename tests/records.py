@@ -39,7 +39,8 @@ def make_record(
         t = START + 5 * step
         for index, name in enumerate(names):
             _scrape(parts, t, name, index + 1, step)
-        parts.add((t, "locust", "process_resident_memory_bytes", 9e9))
+            parts.add((t, name, "swarmlet_process_resident_memory_bytes", 8e9))
+        parts.add((t, "locust", "swarmlet_process_resident_memory_bytes", 9e9))
     parts.flush()
     record.requests(
         [
@@ -50,6 +51,7 @@ def make_record(
         ]
     )
     record.samples([(LOAD + 5, "kubelet", "pod_startup_ms", "", bucket_of(1e6), 10)])
+    record.samples([(LOAD + 5, "clusterloader", "pod_startup_ms", "", bucket_of(9e6), 99)])
     for text, invalid in marks:
         record.mark(text, invalid=invalid)
     record.finish(status)

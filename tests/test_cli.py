@@ -72,6 +72,13 @@ def test_help_names_every_command(tmp_path: Path) -> None:
     assert all(name in done.stdout for name in ("demo", "run", "report", "pool", "doctor"))
 
 
+def test_the_options_of_our_locustfiles_are_listed_with_their_variables(tmp_path: Path) -> None:
+    done = swarmlet("options", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for word in ("--scenario", "--members", "--cores", "--record", "--fault", "SWARMLET_POOL_PORT"):
+        assert word in done.stdout
+
+
 # ---- doctor --------------------------------------------------------------------------------------------------------
 def test_the_doctor_finds_this_machine_fit(tmp_path: Path) -> None:
     done = swarmlet("doctor", cwd=tmp_path)

@@ -25,25 +25,9 @@ def locust(*arguments: str, environ: dict[str, str] | None = None) -> subprocess
 
 
 @pytest.mark.slow
-def test_help_lists_our_options_in_a_group_of_their_own() -> None:
-    done = locust("--help")
-    assert done.returncode == 0
-    group = done.stdout.partition("\nswarmlet:\n")[2]
-    for option in ("--scenario", "--members", "--cores", "--record", "--seed", "--fault", "--kubeconfig"):
-        assert option in group
-
-
-@pytest.mark.slow
 def test_the_users_of_the_fleet_are_listed() -> None:
     done = locust("--list")
-    assert done.stdout.split() == [
-        "Available",
-        "Users:",
-        "ClusterLoader",
-        "Controllers",
-        "Kubelet",
-        "Scheduler",
-    ]
+    assert sorted(done.stdout.split()[2:]) == ["ClusterLoader", "Controllers", "Kubelet", "Scheduler"]
 
 
 @pytest.mark.slow

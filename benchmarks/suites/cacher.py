@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.child import in_child
 from benchmarks.measure import Work, cpu_us, grown_kb
 from benchmarks.objects import encode, secret, stored_pod
-from benchmarks.registry import Line, Plan, benchmark
+from benchmarks.registry import FEW, Line, Plan, benchmark
 from harness.apiserver.cachedobject import encode_stored
 from harness.apiserver.cacher import Cacher
 from harness.apiserver.capacity import Host
@@ -165,10 +165,10 @@ def watch_list(plan: Plan) -> Iterator[Line]:
     yield Line("cacher/watch-list/one secret", "us", cpu_us(plan, 2000, make))
 
 
-@benchmark("cacher/memory")
+@benchmark("cacher/memory", FEW)
 def memory(plan: Plan) -> Iterator[Line]:
     n = plan.count(20_000)
-    found = [in_child(watcher_kb, watchers=n) for _ in range(plan.long_repeats)]
+    found = [in_child(watcher_kb, watchers=n) for _ in range(plan.repeats)]
     yield Line("cacher/memory/watcher of one secret", "KB", found)
 
 

@@ -11,7 +11,7 @@ from h2.connection import H2Connection
 from benchmarks.child import in_child
 from benchmarks.measure import Make, Work, cpu_us, grown_kb, ratio, side_by_side
 from benchmarks.objects import BODY, REQUEST_HEADERS, response_headers
-from benchmarks.registry import Better, Line, Plan, benchmark
+from benchmarks.registry import FEW, Better, Line, Plan, benchmark
 from harness.wire.http2 import (
     GO_CLIENT_CONNECTION_WINDOW,
     GO_CLIENT_SETTINGS,
@@ -215,11 +215,11 @@ def data(plan: Plan) -> Iterator[Line]:
     yield Line("codec/data/sent by server", "us", cpu_us(plan, 4000, send))
 
 
-@benchmark("codec/memory")
+@benchmark("codec/memory", FEW)
 def memory(plan: Plan) -> Iterator[Line]:
     """A client's connection with 35 watches open."""
-    values = [in_child(connection_kb, connections=plan.count(3000)) for _ in range(plan.long_repeats)]
-    peers = [in_child(peer_connection_kb, connections=plan.count(300)) for _ in range(plan.long_repeats)]
+    values = [in_child(connection_kb, connections=plan.count(3000)) for _ in range(plan.repeats)]
+    peers = [in_child(peer_connection_kb, connections=plan.count(300)) for _ in range(plan.repeats)]
     yield Line(f"codec/memory/{STREAMS} streams", "KB", values)
     yield Line(f"codec/memory/{STREAMS} streams, h2 ÷ ours", "x", ratio(peers, values), Better.HIGHER)
 

@@ -15,7 +15,7 @@ import msgspec
 from benchmarks.child import in_child
 from benchmarks.measure import grown_kb
 from benchmarks.objects import encode, stored_pod
-from benchmarks.registry import Line, Plan, benchmark
+from benchmarks.registry import FEW, Line, Plan, benchmark
 from harness.client.machine import Action, Answered, Arm, Disarm, Event, Fired, Key, Opened, Received, Send
 from harness.client.reflector import INITIAL_EVENTS_END
 from harness.client.rest import Rest
@@ -104,10 +104,10 @@ def _answer(action: Send) -> Event:
     return Answered(action.key, Response(status, {}, body, "m"))
 
 
-@benchmark("fleet/kubelet")
+@benchmark("fleet/kubelet", FEW)
 def kubelet(plan: Plan) -> Iterator[Line]:
     """A kubelet registers; then 30 pods of 10 secrets and 10 configmaps become its own and run."""
-    found = [in_child(kubelet_costs, kubelets=plan.count(1000)) for _ in range(plan.long_repeats)]
+    found = [in_child(kubelet_costs, kubelets=plan.count(1000)) for _ in range(plan.repeats)]
     for name, unit in (
         ("registration", "us"),
         ("pod bound to running", "us"),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.child import in_child
-from benchmarks.registry import Line, Plan, benchmark
+from benchmarks.registry import FEW, Line, Plan, benchmark
 from harness.compare.run import CREATE_BARRIER, Run
 from harness.observe.histogram import bucket_of
 from harness.observe.record import SERIES, Manifest, Parts, RunRecord, Status
@@ -20,11 +20,11 @@ _MINUTES = 10
 _RESOURCES = ("pods", "secrets", "configmaps", "nodes", "services", "leases", "events", "endpointslices")
 
 
-@benchmark("report/render")
+@benchmark("report/render", FEW)
 def report(plan: Plan) -> Iterator[Line]:
     """Two arms of three runs of 10 minutes with 1 and 3 members; a process that renders one report and ends."""
     minutes = plan.count(_MINUTES, least=1)
-    found = [in_child(render_costs, minutes=minutes) for _ in range(plan.long_repeats)]
+    found = [in_child(render_costs, minutes=minutes) for _ in range(plan.repeats)]
     yield Line("report/render/6 runs", "s", found)
 
 

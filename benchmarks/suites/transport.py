@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.child import in_child
 from benchmarks.listener import listening
 from benchmarks.measure import grown_kb
-from benchmarks.registry import Line, Plan, benchmark
+from benchmarks.registry import FEW, Line, Plan, benchmark
 from harness.wire.request import Request, TransportError
 
 _STREAMS = 35
@@ -22,12 +22,12 @@ _HEADERS = {
 }
 
 
-@benchmark("transport")
+@benchmark("transport", FEW)
 def transport(plan: Plan) -> Iterator[Line]:
     """GETs one after another and 10 at a time; 200 nodes with 35 watches each, and events that come singly."""
     arguments = {"gets": plan.count(3000), "nodes": plan.count(200), "events": plan.count(1000)}
     found: list[dict[str, float]] = []
-    for _ in range(plan.long_repeats):
+    for _ in range(plan.repeats):
         with listening() as address:
             found.append(in_child(client_costs, port=address.port, ca=address.ca.decode(), **arguments))
     for name, unit in (

@@ -39,6 +39,7 @@ Mutation = Callable[[Object, int], Object]
 """(object as stored, its revision) -> the object as it should be, a new one (the argument itself for a binding)."""
 
 _WRONG_TYPE = (TypeError, AttributeError, KeyError, ValueError, IndexError)
+_STATUS_ONLY = frozenset({"status", "binding"})  # a binding's node name has been checked with the binding
 MAX_RETRIES_WHEN_CREATING = 8  # as/registry/generic/registry/store.go: with a generated name
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -232,7 +233,7 @@ class Registry:
         while True:
             try:
                 new = self._changed(caller, mutate, state, kind)
-                value = self._encoded(new)
+                value = self._encoded(new, kind)
             except StatusError:
                 if state.fresh:
                     raise
@@ -346,10 +347,11 @@ class Registry:
             operation, self.resource, caller.subresource, caller.namespace, name, caller.user, new, old
         )
 
-    def _encoded(self, new: Object) -> bytes:
-        """The bytes to store; what caches and authorizers could not read back is refused here."""
+    def _encoded(self, new: Object, kind: str = "") -> bytes:
+        """The bytes to store; what caches and authorizers could not read back is refused here. `kind` is the
+        subresource whose rules apply."""
         value = _encode(self.strategy.ordered(new))
-        why = check_stored(self.resource.kind, value)
+        why = check_stored(self.resource.kind, value, kind in _STATUS_ONLY)
         if why is not None:
             raise self._cannot(why)
         return value

@@ -3,13 +3,17 @@
 `Rest` wraps a machine and stands between it and the shell. It mirrors cg/rest/request.go (request, Watch) and
 with_retry.go: unary requests take a token of their client's bucket before they go out, watches do not; an answer 429
 or 5xx with a numeric Retry-After is asked for again up to ten times, after that wait and another token (watches too);
-so is a GET whose connection broke, after one second. The wrapped machine sees only what comes out in the end.
+so is a GET whose connection broke, after one second. A request's `timeout_s` covers all of that, waits included, as the
+context of request() does. The wrapped machine sees only what comes out in the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from math import inf
+
+import msgspec
 
 from harness.client.limiter import TokenBucket
 from harness.client.machine import (
@@ -30,7 +34,7 @@ from harness.client.machine import (
     Send,
 )
 from harness.wire.gotext import parse_int
-from harness.wire.request import Failure, Request
+from harness.wire.request import Failure, Request, TransportError
 
 MAX_RETRIES = 10  # cg/rest/request.go:NewRequest
 _BROKEN_RETRY_S = 1.0  # retryAfterResponse(), with_retry.go
@@ -46,10 +50,11 @@ class _Phase(Enum):
 class _Call:
     """A request that has not ended yet; for a watch, that has not been answered yet."""
 
-    __slots__ = ("acts_at", "phase", "request", "retries")
+    __slots__ = ("acts_at", "deadline", "phase", "request", "retries")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, now: float) -> None:
         self.request = request
+        self.deadline = inf if request.timeout_s is None else now + request.timeout_s
         self.phase = _Phase.FLYING
         self.retries = 0
         self.acts_at = 0.0
@@ -102,7 +107,7 @@ class Rest:
                 if wait_s is not None and call.retries < self._max_retries:
                     call.retries += 1
                     call.phase = _Phase.WAITING
-                    return [Arm((_TIMER, event.key), now + wait_s)]
+                    return [Arm((_TIMER, event.key), min(now + wait_s, call.deadline))]
                 del self._calls[event.key]
         return self._outward(self._inner.handle(event, now), now)
 
@@ -122,7 +127,7 @@ class Rest:
         out: list[Action] = []
         for action in actions:
             if isinstance(action, Send):
-                call = self._calls[action.key] = _Call(action.request)
+                call = self._calls[action.key] = _Call(action.request, now)
                 if action.request.is_stream:
                     out.append(action)
                 else:
@@ -138,8 +143,12 @@ class Rest:
         bucket = self._limiters[call.request.client]
         delay_s = 0.0 if bucket is None else bucket.reserve(now)
         if delay_s <= 0.0:
-            call.phase = _Phase.FLYING
-            out.append(Send(key, call.request))
+            out.append(_send(key, call, now))
+            return
+        if now + delay_s > call.deadline:  # rate.Limiter.Wait gives up at once where it would wait too long
+            assert bucket is not None
+            bucket.cancel(now + delay_s, now)
+            out += self._time_out(key, call, now)
             return
         call.phase = _Phase.THROTTLED
         call.acts_at = now + delay_s
@@ -152,12 +161,22 @@ class Rest:
         out: list[Action] = []
         if call is None:  # cancelled while the timer was on its way
             return out
-        if call.phase is _Phase.WAITING:
+        if call.phase is _Phase.WAITING and now >= call.deadline:
+            out += self._time_out(key, call, now)
+        elif call.phase is _Phase.WAITING:
             self._throttle(key, call, now, out)
         elif call.phase is _Phase.THROTTLED:
-            call.phase = _Phase.FLYING
-            out.append(Send(key, call.request))
+            out.append(_send(key, call, now))
         return out
+
+    def _time_out(self, key: Key, call: _Call, now: float) -> list[Action]:
+        """Tell the inner machine that its time was over before an answer that counts."""
+        del self._calls[key]
+        what = (
+            f"{call.request.method} {call.request.name}: {call.request.timeout_s:g} s, {call.retries} retries"
+        )
+        failed = Failed(key, TransportError(Failure.TIMEOUT, what))
+        return self._outward(self._inner.handle(failed, now), now)
 
     def _cancel(self, key: Key, now: float) -> list[Action]:
         call = self._calls.pop(key, None)
@@ -168,6 +187,14 @@ class Rest:
             if bucket is not None:
                 bucket.cancel(call.acts_at, now)
         return [Disarm((_TIMER, key))]
+
+
+def _send(key: Key, call: _Call, now: float) -> Send:
+    """The request goes out, with what is left of its time."""
+    call.phase = _Phase.FLYING
+    if call.deadline == inf or call.deadline - now == call.request.timeout_s:
+        return Send(key, call.request)
+    return Send(key, msgspec.structs.replace(call.request, timeout_s=call.deadline - now))
 
 
 def _retry_wait_s(event: Answered | Failed, request: Request) -> float | None:

@@ -124,6 +124,11 @@ def _lists(run: Run) -> float | None:
     return run.sent(user="kubelet", verb="list", names=OBJECTS)
 
 
+def _pod_startup_s(run: Run, q: float) -> float | None:
+    value = run.sample_quantile_ms("kubelet", "pod_startup_ms", q)
+    return None if value is None else value / 1e3
+
+
 def _fallback_rate(run: Run) -> float | None:
     lists, watchlists = _lists(run) or 0.0, _watchlists(run) or 0.0
     return lists / (lists + watchlists) if lists + watchlists else None
@@ -169,20 +174,20 @@ ROWS: tuple[Row, ...] = (
     Row(
         "pod-startup-p50",
         "Pod startup p50",
-        "ms",
+        "s",
         Taken.RUN,
         "whole run",
         "kubelets: from first seeing a pod to its Running status being accepted",
-        lambda run: run.sample_quantile_ms("pod_startup_ms", 0.5),
+        lambda run: _pod_startup_s(run, 0.5),
     ),
     Row(
         "pod-startup-p99",
         "Pod startup p99",
-        "ms",
+        "s",
         Taken.RUN,
         "whole run",
         "kubelets: from first seeing a pod to its Running status being accepted",
-        lambda run: run.sample_quantile_ms("pod_startup_ms", 0.99),
+        lambda run: _pod_startup_s(run, 0.99),
     ),
     *_gauge_pair("watches", "Peak watches", "", "apiserver_longrunning_requests", WATCHES, "whole run"),
     _gauge(

@@ -213,8 +213,9 @@ class Run:
         frame: pd.DataFrame = read_table(self.folder, "samples").to_pandas()
         return frame
 
-    def sample_quantile_ms(self, name: str, q: float) -> float | None:
-        rows = self.samples[self.samples["name"] == name]
+    def sample_quantile_ms(self, user: str, name: str, q: float) -> float | None:
+        """A quantile of what one kind of user measured under a name; None where it measured nothing."""
+        rows = self.samples[(self.samples["user"] == user) & (self.samples["name"] == name)]
         histogram = Histogram()
         histogram.merge(zip(rows["bucket"], rows["count"], strict=True))
         value = histogram.quantile_us(q)

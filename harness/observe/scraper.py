@@ -27,6 +27,9 @@ from harness.observe.record import SERIES, Parts
 
 FLUSH_EVERY_S = 10.0
 ANSWER_WITHIN_S = 4.0
+PROCESS_CPU = "swarmlet_process_cpu_seconds_total"
+PROCESS_MEMORY = "swarmlet_process_resident_memory_bytes"
+"""What a process of the run really used, as the system has it; a member's own metrics of similar names are modelled."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -164,8 +167,8 @@ class Scraper:
             except psutil.Error:
                 del self._processes[name]
                 continue
-            self._parts.add((now, name, "process_cpu_seconds_total", cpu.user + cpu.system))
-            self._parts.add((now, name, "process_resident_memory_bytes", float(memory)))
+            self._parts.add((now, name, PROCESS_CPU, cpu.user + cpu.system))
+            self._parts.add((now, name, PROCESS_MEMORY, float(memory)))
 
 
 def main() -> None:

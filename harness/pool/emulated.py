@@ -101,6 +101,7 @@ class EmulatedPool:
         self._logs = Path(options.logs) if options.logs else self._folder / "logs"
         self._token = secrets.token_urlsafe(32)
         self._processes: list[Process] = []
+        self._announced = False
         self.kubeconfig = Path(options.kubeconfig) if options.kubeconfig else self._folder / "kubeconfig"
 
     def start(self) -> None:
@@ -112,11 +113,13 @@ class EmulatedPool:
             raise
 
     def stop(self) -> None:
-        """End every process and remove the folder; safe to call twice. Members go before their store."""
+        """End every process, remove folder and kubeconfig; safe to call twice. Members go before their store."""
         store, members = self._processes[:1], self._processes[1:]
         stop_all(members)
         stop_all(store)
         self._processes.clear()
+        if self._announced:
+            self.kubeconfig.unlink(missing_ok=True)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def describe(self) -> dict[str, Any]:
@@ -150,6 +153,7 @@ class EmulatedPool:
         for member in self.members:
             wait_until_ready(member, files.ca)
         servers = {member.name: member.url for member in self.members}
+        self._announced = True
         write_kubeconfig(self.kubeconfig, servers, Path(files.ca), self._token)
 
     def _member(

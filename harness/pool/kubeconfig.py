@@ -12,7 +12,6 @@ import yaml
 from harness.pool.certificates import write_private
 from harness.wire.errors import ConfigError
 
-
 USER = "swarmlet-admin"
 
 

@@ -136,6 +136,9 @@ class Process:
         assert output is not None
         with output:
             self.ready = _decoded(output.readline())
+            if not self.ready:  # it has ended, or is about to: then its exit code is what there is to say
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._popen.wait(STOP_WITHIN_S)
             self._ready.set()
             for line in output:
                 if (message := _decoded(line)) and self._on_message is not None:

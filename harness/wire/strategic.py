@@ -9,6 +9,7 @@ change with the object.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any
 
 from harness.wire.errors import SwarmletError
@@ -18,6 +19,9 @@ DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"
 SET_ORDER = "$setElementOrder/"
 DELETE_SCALARS = "$deleteFromPrimitiveList/"
+
+
+_first = itemgetter(0)
 
 
 class MergeError(SwarmletError):
@@ -92,9 +96,12 @@ def _cleaned(value: Any) -> tuple[bool, Any]:
             return False, None
         kept = {}
         for key, item in value.items():
-            keep, cleaned = (False, None) if item is None else _cleaned(item)
-            if keep:
-                kept[key] = cleaned
+            if isinstance(item, dict | list):
+                keep, cleaned = _cleaned(item)
+                if keep:
+                    kept[key] = cleaned
+            elif item is not None:
+                kept[key] = item
         return True, kept
     if isinstance(value, list):
         pairs = [_cleaned(item) for item in value]
@@ -159,24 +166,27 @@ def _arrange(merged: list[Any], order: list[Any], server_order: list[Any], key: 
     """The patch's elements in the patch's order, the others in the server's, interleaved by the server's."""
     rank = _ranks(order, key)
     server = _ranks(server_order, key)
-    mine: list[Any] = []
-    others: list[Any] = []
+    last = len(server)
+    mine: list[tuple[int, Any, int | None]] = []  # place in the patch's order, element, place in the server's
+    others: list[tuple[int, Any]] = []  # place in the server's order, element
     for element in merged:
-        (mine if _identity(element, key) in rank else others).append(element)
-    mine.sort(key=lambda element: rank[_identity(element, key)])
-    others.sort(key=lambda element: server.get(_identity(element, key), len(server)))
+        identity = _identity(element, key)
+        if identity in rank:
+            mine.append((rank[identity], element, server.get(identity)))
+        else:
+            others.append((server.get(identity, last), element))
+    mine.sort(key=_first)
+    if not others:
+        return [element for _, element, _ in mine]
+    others.sort(key=_first)
     result: list[Any] = []
     at = 0
-    for element in mine:
-        place = server.get(_identity(element, key))
-        while at < len(others) and place is not None:
-            before = server.get(_identity(others[at], key))
-            if before is None or before > place:
-                break
-            result.append(others[at])
+    for _, element, place in mine:
+        while at < len(others) and place is not None and others[at][0] <= place:
+            result.append(others[at][1])
             at += 1
         result.append(element)
-    return result + others[at:]
+    return result + [element for _, element in others[at:]]
 
 
 def _merge_ordered(merged: dict[str, Any], patch: dict[str, Any], fields: Fields) -> set[str]:
@@ -239,6 +249,8 @@ def _element(element: Any) -> dict[str, Any]:
 
 
 def _key_of(element: Any, key: str) -> Any:
+    if type(element) is dict and type(value := element.get(key)) is str:  # what nearly all keys are
+        return value
     try:
         return _scalar(_element(element)[key])
     except KeyError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from rich.console import Console
 
 from benchmarks import results, suites
 from benchmarks.child import ChildFailed, in_child
-from benchmarks.registry import Better, Line, Plan, benchmarks
+from benchmarks.registry import MANY, Benchmark, Better, Line, Plan, Run, benchmarks, measure
 
 suites.register_all()
 
@@ -69,4 +70,20 @@ def test_a_failing_child_says_why() -> None:
 def test_counts_scale_and_have_a_floor() -> None:
     assert Plan(size=0.5).count(100) == 50
     assert Plan(size=0.001).count(100) == 4
-    assert Plan(repeats=9).long_repeats == 3
+
+
+def test_repeats_are_taken_in_rounds_and_few_of_what_is_slow() -> None:
+    order = []
+
+    def run(name: str) -> Run:
+        def lines(plan: Plan) -> Iterator[Line]:
+            assert plan.repeats == 1
+            order.append(name)
+            yield Line(name, "us", [float(len(order))])
+
+        return lines
+
+    chosen = [Benchmark("quick", run("quick"), MANY), Benchmark("slow", run("slow"), 1)]
+    quick, slow = measure(chosen, Plan(repeats=2), lambda text: None)
+    assert order == ["quick", "slow", "quick"]
+    assert (quick.values, slow.values) == ([1.0, 3.0], [2.0])

@@ -149,6 +149,30 @@ def test_after_ten_retries_the_answer_is_passed_on() -> None:
     assert not driver.timers
 
 
+def test_a_timeout_covers_the_retries_and_their_waits() -> None:
+    driver = _driver(update_(LEASES, "n", "l", b"{}", timeout_s=10.0))
+    assert [request.timeout_s for _, request in driver.sent] == [10.0]
+    for left_s in (6.0, 2.0):
+        driver.answer(status.APF_REJECTED, 429, headers={"retry-after": "4"})
+        assert driver.fire() == 4.0
+        assert driver.in_flight[(0,)].timeout_s == left_s
+    driver.answer(status.APF_REJECTED, 429, headers={"retry-after": "4"})
+    assert driver.fire() == 2.0
+    (event,) = _heard(driver)
+    assert event.error.failure is Failure.TIMEOUT
+    assert not driver.timers
+    assert not driver.in_flight
+
+
+def test_a_token_that_would_come_after_the_timeout_is_not_waited_for() -> None:
+    bucket = TokenBucket(0.05, 1)
+    driver = _driver(GET, update_(LEASES, "n", "l", b"{}", timeout_s=10.0), bucket=bucket)
+    (event,) = _heard(driver)
+    assert (event.key, event.error.failure) == ((1,), Failure.TIMEOUT)
+    assert not driver.timers
+    assert bucket.reserve(driver.now) == pytest.approx(20.0)  # its token was given back
+
+
 @pytest.mark.parametrize(
     ("code", "headers"),
     [

@@ -197,7 +197,7 @@ def test_a_run_ends_with_the_killed_command_that_started_it(tmp_path: Path) -> N
     script = (
         "import sys, pathlib\n"
         "from harness.experiment.locustrun import locust_command, run_locust\n"
-        "arguments = ['-u', '1', '--scenario', 'none', '--cores', 'host', '--record', sys.argv[1]]\n"
+        "arguments = ['-u', '1', '-t', '60s', '--scenario', 'none', '--cores', 'host', '--record', sys.argv[1]]\n"
         "run_locust(locust_command('kubelets', arguments), pathlib.Path(sys.argv[1]), print)"
     )
     starter = subprocess.Popen([sys.executable, "-c", script, str(record)], stdout=subprocess.DEVNULL)

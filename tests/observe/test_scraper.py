@@ -90,5 +90,6 @@ def test_the_process_scrapes_once_more_and_ends_when_its_input_ends(
     rows = read_table(tmp_path, "series").to_pylist()
     assert sum(row["series"] == "up" for row in rows) == 2
     assert any(
-        row["member"] == "scraper" and row["series"] == "process_resident_memory_bytes" for row in rows
+        row["member"] == "scraper" and row["series"] == "swarmlet_process_resident_memory_bytes"
+        for row in rows
     )

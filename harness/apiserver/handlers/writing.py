@@ -86,7 +86,7 @@ async def patch(call: Call) -> Answer:
 
     def apply(old: Object, revision: int) -> Object:
         new = apply_patch(media_type, old, body, resource.kind)
-        if b"null" in body:
+        if media_type != STRATEGIC_MERGE_PATCH and b"null" in body:  # that has dropped its nulls itself
             new = without_nulls(new)
         meta = new.get("metadata")
         if not isinstance(meta, dict):

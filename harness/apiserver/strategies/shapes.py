@@ -167,12 +167,17 @@ _GO_TYPES = {
 
 
 _DECODERS = {kind: msgspec.json.Decoder(shape) for kind, shape in (*_TYPES.items(), ("", _PLAIN))}
+_STATUS_DECODERS = {
+    kind: msgspec.json.Decoder(_struct(kind, {"metadata": _META, "status": fields.get("status", _DICT)}))
+    for kind, fields in (*_BY_KIND.items(), ("", {}))
+}
 
 
-def check_stored(kind: str, value: bytes) -> str | None:
-    """As `misfit`, of an object that has been encoded."""
+def check_stored(kind: str, value: bytes, status_only: bool = False) -> str | None:
+    """As `misfit`, of an object that has been encoded; `status_only` where the rest is as it was."""
+    decoders = _STATUS_DECODERS if status_only else _DECODERS
     try:
-        _DECODERS.get(kind, _DECODERS[""]).decode(value)
+        decoders.get(kind, decoders[""]).decode(value)
     except msgspec.ValidationError as error:
         return mismatch(kind, error)
     return None
