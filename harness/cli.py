@@ -154,7 +154,7 @@ def pool_up(
 @app.command()
 def options() -> None:
     """List the options that our locustfiles add to Locust's, whose own --help does not read a locustfile."""
-    import configargparse
+    import configargparse  # type: ignore[import-untyped]
 
     from harness.load.arguments import add_arguments
 

@@ -26,6 +26,7 @@ class Run:
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
         self.events: list[dict[str, Any]] = read_events(folder)
+        self._frames: dict[str, pd.DataFrame] = {}
 
     # ---- phases ----------------------------------------------------------------------------------------------------
     @cached_property
@@ -124,22 +125,20 @@ class Run:
         Members only, not the other processes of a record. Series that differ in other labels are summed. Between two
         changes a value is carried forward; where a member did not answer there is NaN.
         """
-        wanted = [
-            (series, labels)
+        wide = self._wide(metric)
+        groups = {
+            series: labels.get(by, "")
             for series, labels in self._names.get(metric, ())
             if _matches(labels, where or {})
-        ]
-        if not wanted:
+        }
+        columns = [(str(column[0]), str(column[1])) for column in wide.columns]
+        chosen = [index for index, (_, series) in enumerate(columns) if series in groups]
+        if not chosen:
             return pd.DataFrame(index=self.scrapes.index)
-        groups = {series: labels.get(by, "") for series, labels in wanted}
-        chosen = self._series["series"].isin(groups) & self._series["member"].isin(self.scrapes.columns)
-        rows = self._series[chosen]
-        wide = rows.pivot_table(index="t", columns=["member", "series"], values="value", observed=True)
-        wide = wide.reindex(self.scrapes.index).ffill().fillna(0.0)
-        columns: list[tuple[str, str]] = [(str(column[0]), str(column[1])) for column in wide.columns]
-        keys = [(member, groups[series]) if by else member for member, series in columns]
-        wide.columns = pd.Index(range(len(keys)))
-        summed = wide.T.groupby(pd.Series(keys)).sum().T
+        keys = [(columns[i][0], groups[columns[i][1]]) if by else columns[i][0] for i in chosen]
+        picked = wide.iloc[:, chosen]
+        picked.columns = pd.Index(range(len(keys)))
+        summed = picked.T.groupby(pd.Series(keys)).sum().T
         if by:
             summed.columns = pd.MultiIndex.from_tuples(
                 [(column[0], column[1]) for column in summed.columns], names=["member", by]
@@ -148,6 +147,16 @@ class Run:
             member = column[0] if by else column
             summed.loc[self.scrapes[member] == 0, [column]] = float("nan")
         return summed
+
+    def _wide(self, metric: str) -> pd.DataFrame:
+        """All series of a metric at each scrape, a column for each (member, series); made once, as rows share it."""
+        if metric not in self._frames:
+            series = [series for series, _ in self._names.get(metric, ())]
+            rows = self._series[self._series["series"].isin(series)]
+            rows = rows[rows["member"].isin(self.scrapes.columns)]
+            wide = rows.pivot_table(index="t", columns=["member", "series"], values="value", observed=True)
+            self._frames[metric] = wide.reindex(self.scrapes.index).ffill().fillna(0.0)
+        return self._frames[metric]
 
     def increase(self, metric: str, where: Mapping[str, str | tuple[str, ...]] | None = None) -> pd.Series:
         """How much a counter grew over the whole run, for each member: what it shows last, as members start with the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -25,6 +26,9 @@ from harness.wire.errors import SwarmletError
 
 NOTE = "swarmlet-note"
 REPORT = "swarmlet"
+GC_THRESHOLD = (
+    50_000  # allocations between collections of the young generation, as the emulated members have it
+)
 
 WORKER_SILENT_S = 10
 """Beats, one a second, that Locust's master waits for a worker's before it gives up on it. Locust's own 3 are too few
@@ -130,6 +134,9 @@ def _on_test_start(environment: Any, **_: Any) -> None:
 def _on_spawning_complete(environment: Any, **_: Any) -> None:
     context: WorkerContext | None = environment.swarmlet_context
     if context is not None:
+        gc.collect()
+        gc.freeze()  # the fleet stays; walking 500 kubelets again and again took 1.5 s in 35, and 0.27 s at a time
+        gc.set_threshold(GC_THRESHOLD, 20, 50)
         context.lag.start()
 
 

@@ -34,10 +34,6 @@ def master_and_workers(folder: Path) -> Outcome:
     return Play(folder, *arguments, workers=2).end()
 
 
-def capped(folder: Path) -> Outcome:
-    return Play(folder, "--scenario", "density", "-t", "5s").end()
-
-
 def worker_killed(folder: Path) -> Outcome:
     play = Play(folder, *REST, "--processes", "2")
     kill(play.wait_for_event("worker-started", 2)[0]["pid"])
@@ -107,7 +103,6 @@ PLAYS: list[Callable[[Path], Outcome]] = [
     single,
     processes,
     master_and_workers,
-    capped,
     worker_killed,
     all_workers_killed,
     only_member_killed,
@@ -189,12 +184,6 @@ def test_each_kubelet_is_a_node_of_its_own(outcomes: Outcomes, play: Callable[[P
     created = [row for row in rows if (row["verb"], row["name"]) == ("create", "nodes")]
     assert sum(row["count"] for row in created if row["code"] == 201) == 5
     assert all(row["code"] == 201 for row in created), "a name was taken twice"
-
-
-def test_a_run_that_reaches_its_cap_is_marked_and_exits_0(outcomes: Outcomes) -> None:
-    outcome = outcomes(capped)
-    assert (outcome.code, outcome.left, outcome.manifest.status) == (0, [], "capped")
-    assert outcome.marks == "ended by -t after 5 s, before its scenario was complete (invalid: False)"
 
 
 @pytest.mark.parametrize("play", [worker_killed, all_workers_killed])

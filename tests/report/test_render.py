@@ -5,13 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from harness.compare.run import Run
 from harness.report.render import render
 from tests.records import make_record
 
 
-def _render(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of two arms with two samples each, and one sample that does not count."""
+    tmp_path = tmp_path_factory.mktemp("report")
     runs = [
         Run(
             make_record(
@@ -26,8 +30,7 @@ def _render(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_three_files_say_the_same_barrier(tmp_path: Path) -> None:
-    folder = _render(tmp_path)
+def test_all_three_files_say_the_same_barrier(folder: Path) -> None:
     data = msgspec.json.decode((folder / "report.json").read_bytes())
     barrier = next(row for row in data["rows"] if row["key"] == "barrier")
     assert barrier["arms"]["3 masters"] == {"values": [21.0, 22.0], "median": 21.5, "range": [21.0, 22.0]}
@@ -38,8 +41,8 @@ def test_all_three_files_say_the_same_barrier(tmp_path: Path) -> None:
     assert "21.5 s" in (folder / "report.html").read_text()
 
 
-def test_markdown_tables_are_whole(tmp_path: Path) -> None:
-    lines = (_render(tmp_path) / "report.md").read_text().splitlines()
+def test_markdown_tables_are_whole(folder: Path) -> None:
+    lines = (folder / "report.md").read_text().splitlines()
     head = next(index for index, line in enumerate(lines) if line.startswith("| figure | members | 1 master"))
     columns = lines[head].count("|")
     assert columns == 6
@@ -48,16 +51,15 @@ def test_markdown_tables_are_whole(tmp_path: Path) -> None:
     assert {line.count("|") for line in lines[head:end]} == {columns}
 
 
-def test_pictures_of_the_markdown_exist(tmp_path: Path) -> None:
-    folder = _render(tmp_path)
+def test_pictures_of_the_markdown_exist(folder: Path) -> None:
     text = (folder / "report.md").read_text()
     pictures = [line.split("](")[1].rstrip(")") for line in text.splitlines() if line.startswith("![")]
     assert "charts/watches-busiest.svg" in pictures
     assert all((folder / picture).read_text().startswith("<svg") for picture in pictures)
 
 
-def test_html_needs_nothing_from_the_network_and_escapes_text(tmp_path: Path) -> None:
-    text = (_render(tmp_path) / "report.html").read_text()
+def test_html_needs_nothing_from_the_network_and_escapes_text(folder: Path) -> None:
+    text = (folder / "report.html").read_text()
     assert "<script src" not in text
     assert "<link" not in text
     assert "late &lt;host&gt;" in text
