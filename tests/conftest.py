@@ -29,8 +29,11 @@ def _open_files() -> set[str]:
     return found
 
 
+USE_GEVENT = {"transport", "load"}  # folders whose tests run greenlets in this process
+
+
 def _greenlets() -> int:
-    """Greenlets that still run, the hub aside; 0 where gevent was never imported."""
+    """Greenlets that still run, the hub aside; 0 where gevent was never imported. Walks the heap: 30 ms and more."""
     gevent = sys.modules.get("gevent")
     if gevent is None:
         return 0
@@ -44,7 +47,7 @@ def _children() -> set[int]:
 @pytest.fixture(autouse=True)
 def _leaves_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test that leaves a file descriptor, a greenlet or a process behind."""
-    uses_gevent = "gevent" in sys.modules
+    uses_gevent = bool(USE_GEVENT.intersection(request.path.parts))
     greenlets = _greenlets() if uses_gevent else 0
     files, children = _open_files(), _children()
     yield

@@ -8,5 +8,6 @@ record does with its notes, and how a report looks, does not belong here.
 
 from harness.clusterloader.config import Config, describe, load_config
 from harness.clusterloader.executor import ClusterLoader, ClusterLoaderOptions
+from harness.clusterloader.files import Files
 
-__all__ = ["ClusterLoader", "ClusterLoaderOptions", "Config", "describe", "load_config"]
+__all__ = ["ClusterLoader", "ClusterLoaderOptions", "Config", "Files", "describe", "load_config"]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from harness.clusterloader.files import Files
 from harness.clusterloader.overrides import IMAGE_REGISTRY, build_mapping
 from harness.clusterloader.schema import (
     ConfigFile,
@@ -57,19 +58,22 @@ def load_config(
     *,
     seed: int = 0,
     image_registry: str = IMAGE_REGISTRY,
+    files: Files | None = None,
 ) -> Config:
     """Read the test at `path` for a cluster of `nodes` nodes.
 
     `overrides` are ClusterLoader2's --testoverrides, a later one wins; of `environ` the CL2_ variables count. `seed`
-    feeds the random template functions. Reads files; raises ConfigError with one line.
+    feeds the random template functions. Reads files through `files`, which remembers all that the test is made of;
+    raises ConfigError with one line.
     """
     path = Path(path)
-    if not path.is_file():
+    files = files or Files()
+    if path not in files:
         raise ConfigError(f"{path}: no such scenario; give the path of a ClusterLoader2 config file")
     if nodes < 1:
         raise ConfigError(f"nodes: {nodes} is not allowed; a test needs at least 1 node")
-    mapping = build_mapping(nodes, [Path(item) for item in overrides], environ or {}, image_registry)
-    templates = TemplateProvider(path.parent, random.Random(seed))
+    mapping = build_mapping(nodes, [Path(item) for item in overrides], environ or {}, image_registry, files)
+    templates = TemplateProvider(path.parent, random.Random(seed), files)
     read = decode(templates.config(path.name, mapping), ConfigFile, str(path))
     steps = tuple(_flatten(read.steps, templates, mapping, str(path), 0))
     namespace = read.namespace
@@ -171,10 +175,10 @@ class _Checker:
         rule = "must be a DNS-1123 subdomain: lower case letters, digits, '-' and '.'"
         valid = len(item.basename) <= 253 and _SUBDOMAIN.match(item.basename) is not None
         self.expect(valid, f"{key}.basename", item.basename, rule)
-        file = self._config.templates.file(item.object_template_path)
-        self.expect(
-            file.is_file(), f"{key}.objectTemplatePath", item.object_template_path, f"file must exist: {file}"
-        )
+        path = item.object_template_path
+        templates = self._config.templates
+        rule = f"file must exist: {templates.file(path)}"
+        self.expect(templates.exists(path), f"{key}.objectTemplatePath", path, rule)
 
 
 def describe(config: Config) -> list[str]:

@@ -18,6 +18,8 @@ from pathlib import Path
 import yaml
 from gotpl.runtime.values import INVALID, UNTYPED_NIL
 
+from harness.clusterloader.files import Files
+
 Function = Callable[..., object]
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -138,22 +140,24 @@ def _seeded_text(length: object, seed: object) -> str:
     return _random_text(random.Random(int.from_bytes(digest[:8], "big")), to_int(length))
 
 
-def _include(root: Path) -> Function:
+def _include(root: Path, files: Files) -> Function:
     def include(name: object) -> str:
         path = root / _text(name).lstrip("/")
         try:
-            return path.read_text(encoding="utf-8")
+            return files.read(path)
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"unable to read file {path}: {error}") from error
 
     return include
 
 
-def template_functions(rng: random.Random, root: Path) -> Mapping[str, Function]:
+def template_functions(rng: random.Random, root: Path, files: Files | None = None) -> Mapping[str, Function]:
     """The table, by template name. `rng` feeds the random functions, `root` is the directory of the test config.
 
     IncludeFile is relative to ClusterLoader2's binary upstream; here both Include functions are relative to `root`.
     """
+
+    include = _include(root, files or Files())
 
     def rand_data(length: object) -> str:
         return _random_text(rng, to_int(length))
@@ -174,8 +178,8 @@ def template_functions(rng: random.Random, root: Path) -> Mapping[str, Function]
         "DivideFloat": _divide,
         "DivideInt": lambda first, second: to_int(_divide(first, second)),
         "IfThenElse": _if_then_else,
-        "IncludeEmbedFile": _include(root),
-        "IncludeFile": _include(root),
+        "IncludeEmbedFile": include,
+        "IncludeFile": include,
         "Loop": _counts,
         "Lowercase": lambda text: _text(text).lower(),
         "MaxFloat": _largest,

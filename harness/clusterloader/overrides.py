@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from harness.clusterloader.files import Files
 from harness.clusterloader.yamltext import YamlError, first_document
 from harness.wire.errors import ConfigError
 
@@ -35,10 +36,10 @@ def typed(text: str) -> int | float | bool | str:
     return False if text in _FALSE else text
 
 
-def load_overrides(path: Path) -> dict[str, object]:
+def load_overrides(path: Path, files: Files) -> dict[str, object]:
     """The keys of one override file. Raises ConfigError naming it."""
     try:
-        document = first_document(path.read_text(encoding="utf-8"))
+        document = first_document(files.read(path))
     except YamlError as error:
         at = f":{error.line}" if error.line else ""
         raise ConfigError(f"{path}{at}: overrides are not YAML: {error.problem}") from error
@@ -59,15 +60,17 @@ def build_mapping(
     overrides: Sequence[Path],
     environ: Mapping[str, str],
     image_registry: str = IMAGE_REGISTRY,
+    files: Files | None = None,
 ) -> dict[str, object]:
     """What `.NAME` means in every template of a test.
 
     Raises ConfigError where an override and a CL2_ variable disagree, naming both values.
     """
+    files = files or Files()
     mapping: dict[str, object] = {}
     origin: dict[str, Path] = {}
     for path in overrides:
-        loaded = load_overrides(path)
+        loaded = load_overrides(path, files)
         mapping.update(loaded)
         origin.update(dict.fromkeys(loaded, path))
     mapping["Nodes"] = nodes

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import gotpl
 import msgspec
 
+from harness.clusterloader.files import Files
 from harness.clusterloader.functions import template_functions
 from harness.clusterloader.kinds import Kind, kind_of_object
 from harness.clusterloader.yamltext import YamlError, documents, first_document
@@ -36,13 +37,14 @@ class ObjectBody(NamedTuple):
 class TemplateProvider:
     """Renders the templates of one config directory.
 
-    `rng` feeds RandInt and its like. Every method raises ConfigError with one line: file, place, problem.
+    `rng` feeds RandInt and its like, `files` gives the texts. Every method raises ConfigError with one line: file,
+    place, problem.
     """
 
-    def __init__(self, root: Path, rng: random.Random) -> None:
+    def __init__(self, root: Path, rng: random.Random, files: Files | None = None) -> None:
         self.root = root
-        self._functions = template_functions(rng, root)
-        self._sources: dict[str, str] = {}
+        self._files = files or Files()
+        self._functions = template_functions(rng, root, self._files)
         self._templates: dict[str, gotpl.Template] = {}
         self._kept: dict[tuple[str, str], tuple[ObjectBody, ...]] = {}
         self._raw: dict[str, tuple[Mapping[str, object], ...]] = {}
@@ -50,6 +52,14 @@ class TemplateProvider:
     def file(self, path: str) -> Path:
         """Where `path` of a config lies."""
         return self.root / path.lstrip("/")
+
+    def exists(self, path: str) -> bool:
+        """True where the file can be read; it is remembered from then on."""
+        try:
+            self._files.read(self.file(path))
+        except (OSError, UnicodeDecodeError):
+            return False
+        return True
 
     def render(self, path: str, mapping: Mapping[str, object]) -> str:
         """The text of a template with its placeholders replaced."""
@@ -111,15 +121,12 @@ class TemplateProvider:
         return objects
 
     def _source(self, path: str) -> str:
-        source = self._sources.get(path)
-        if source is None:
-            file = self.file(path)
-            try:
-                source = self._sources[path] = file.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-                raise ConfigError(f"{file}: cannot be read: {reason}") from error
-        return source
+        file = self.file(path)
+        try:
+            return self._files.read(file)
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+            raise ConfigError(f"{file}: cannot be read: {reason}") from error
 
     def _parse(self, path: str) -> gotpl.Template:
         try:

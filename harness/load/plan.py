@@ -41,8 +41,9 @@ class Target(msgspec.Struct, frozen=True):
 
 class Plan(msgspec.Struct, frozen=True):
     """One run. `run` is unique and part of names that must not collide; `kubelets` is the size of the whole fleet;
-    `scenario` is the path of a ClusterLoader2 config, "" for none; `overrides` are its override files, `environ` the
-    CL2_* variables of the master; `fleet` and `scheduler` override fields of KubeletOptions and SchedulerOptions."""
+    `scenario` is the path of a ClusterLoader2 config, "" for none; `overrides` are its override files; `files` has the
+    texts of all of these by their path, so that no worker needs them on its disk; `environ` are the CL2_* variables of
+    the master; `fleet` and `scheduler` override fields of KubeletOptions and SchedulerOptions."""
 
     run: str
     seed: int
@@ -50,6 +51,7 @@ class Plan(msgspec.Struct, frozen=True):
     target: Target
     scenario: str = ""
     overrides: tuple[str, ...] = ()
+    files: dict[str, str] = {}
     environ: dict[str, str] = {}
     http: Literal["auto", "h2", "http/1.1"] = "auto"
     fleet: dict[str, Any] = {}

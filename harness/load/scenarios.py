@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.client.rest import Rest
-from harness.clusterloader import ClusterLoader, ClusterLoaderOptions, load_config
+from harness.clusterloader import ClusterLoader, ClusterLoaderOptions, Files, load_config
 from harness.load.context import WorkerContext
 from harness.observe.environment import share
 from harness.wire.errors import ConfigError
@@ -28,7 +28,9 @@ def find_scenario(name: str) -> str:
 def scenario_machine(context: WorkerContext) -> Rest:
     """The run's scenario; it begins when every kubelet of the fleet is Ready. Raises ConfigError."""
     plan = context.plan
-    config = load_config(plan.scenario, plan.kubelets, plan.overrides, plan.environ, seed=plan.seed)
+    config = load_config(
+        plan.scenario, plan.kubelets, plan.overrides, plan.environ, seed=plan.seed, files=Files(plan.files)
+    )
     options = ClusterLoaderOptions(await_nodes=plan.kubelets)
     loader = ClusterLoader(config, options, context.rng("clusterloader"), context.epoch_s)
     return Rest(loader, loader.limiters())

@@ -21,7 +21,7 @@ from typing import Any
 import gevent
 import msgspec
 
-from harness.clusterloader import describe, load_config
+from harness.clusterloader import Files, describe, load_config
 from harness.load.arguments import RunOptions
 from harness.load.faults import Fault, inject
 from harness.load.plan import OPTION, Plan, Target, encode
@@ -69,9 +69,12 @@ class Session:
         self._loading = False
         self._faults: list[Any] = []
         self._finished = False
+        self._files = Files()
         scenario: dict[str, Any] = {}
         if options.scenario:
-            config = load_config(options.scenario, options.kubelets, options.overrides, os.environ)
+            config = load_config(
+                options.scenario, options.kubelets, options.overrides, os.environ, files=self._files
+            )
             scenario = {"path": options.scenario, "resolved": describe(config)}
         manifest = Manifest(
             name=options.record.name,
@@ -101,6 +104,7 @@ class Session:
             target=target,
             scenario=self.options.scenario,
             overrides=self.options.overrides,
+            files=self._files.seen,
             environ={key: value for key, value in os.environ.items() if key.startswith("CL2_")},
             http=self.options.http,
         )

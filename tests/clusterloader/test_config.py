@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from harness.clusterloader import describe, load_config
+from harness.clusterloader import Files, describe, load_config
 from harness.clusterloader.schema import Seconds
 from harness.wire.errors import ConfigError
 from tests.clusterloader.conftest import Write
@@ -194,3 +195,19 @@ def test_an_unknown_scenario_is_said_plainly(tmp_path: Path, path: str) -> None:
 def test_a_test_without_nodes_is_refused(write: Write) -> None:
     with pytest.raises(ConfigError, match="nodes: 0 is not allowed"):
         write(BASE, nodes=0)
+
+
+def test_a_test_can_be_read_where_its_files_are_not(tmp_path: Path) -> None:
+    """As on a worker of another machine, which is sent what the master read."""
+    here = tmp_path / "here"
+    shutil.copytree(UPSTREAM / "scheduler-throughput", here)
+    (here / "overrides.yaml").write_text("CL2_SCHEDULER_THROUGHPUT_PODS: 7")
+    files = Files()
+    load_config(here / "config.yaml", 100, [here / "overrides.yaml"], files=files)
+    shutil.rmtree(here)
+    config = load_config(here / "config.yaml", 100, [here / "overrides.yaml"], files=Files(files.seen))
+    phase = config.steps[1].phases[0]
+    assert phase.replicas_per_namespace == 7
+    template = phase.object_bundle[0].object_template_path
+    mapping = {**config.mapping, "Group": "g", "Name": "pod-1"}
+    assert [body.kind.kind for body in config.templates.objects(template, mapping, "pod-1")] == ["Pod"]
