@@ -40,12 +40,11 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """One run. `run` is unique and part of names that must not collide; `kubelets` is the size of the whole fleet;
-    `scenario` is the path of a ClusterLoader2 config, "" for none; `overrides` are its override files; `files` has the
-    texts of all of these by their path, so that no worker needs them on its disk; `environ` are the CL2_* variables of
-    the master; `fleet` and `scheduler` override fields of KubeletOptions and SchedulerOptions."""
+    """One run. `kubelets` is the size of the whole fleet; `scenario` is the path of a ClusterLoader2 config, "" for
+    none; `overrides` are its override files; `files` has the texts of all of these by their path, so that no worker
+    needs them on its disk; `environ` are the CL2_* variables of the master; `fleet` and `scheduler` override fields of
+    KubeletOptions and SchedulerOptions."""
 
-    run: str
     seed: int
     kubelets: int
     target: Target

@@ -6,13 +6,18 @@ import http.client
 import socket
 
 import gevent
+import msgspec
 
 from harness.load.plan import Target, TargetMember
 from harness.transport.tls import client_context
+from harness.wire import rfc3339
 from harness.wire.errors import ConfigError
 
 WITHIN_S = 5.0  # for each step of an exchange: connect, handshake, answer
 SHOWN = 200  # characters of an answer that an error quotes
+READ = 20_000  # bytes of an answer: a Lease with its managedFields has two thousand
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/"
+LEADS_S = 60.0  # since a lease's last renewal; components renew every 2 s, 60 s allows for clocks that differ
 
 
 def probe(target: Target, within_s: float = WITHIN_S) -> None:
@@ -22,6 +27,35 @@ def probe(target: Target, within_s: float = WITHIN_S) -> None:
     for one in asked:
         if one.value:
             raise ConfigError(one.value)
+
+
+def with_components(target: Target, now: float, within_s: float = WITHIN_S) -> Target:
+    """The target, saying whether a scheduler and a controller manager are at work there: those whose leader-election
+    lease was renewed lately. `now` is seconds since 1970. Two schedulers would fight over every pod."""
+    scheduler, controllers = (
+        any(_leads(target, member, name, now, within_s) for member in target.members[:1])
+        for name in ("kube-scheduler", "kube-controller-manager")
+    )
+    return msgspec.structs.replace(target, has_scheduler=scheduler, has_controllers=controllers)
+
+
+def _leads(target: Target, member: TargetMember, name: str, now: float, within_s: float) -> bool:
+    try:
+        status, text = _get(target, member, LEASES + name, within_s)
+        renewed = (
+            rfc3339.parse(msgspec.json.decode(text, type=_Lease).spec.renew_time) if status == 200 else 0.0
+        )
+    except (OSError, http.client.HTTPException, ConfigError, msgspec.MsgspecError, ValueError):
+        return False
+    return now - renewed < LEADS_S
+
+
+class _LeaseSpec(msgspec.Struct, rename="camel"):
+    renew_time: str = ""
+
+
+class _Lease(msgspec.Struct):
+    spec: _LeaseSpec
 
 
 def probe_member(target: Target, member: TargetMember, within_s: float) -> str:
@@ -56,7 +90,7 @@ def _get(target: Target, member: TargetMember, path: str, within_s: float) -> tu
             headers["Authorization"] = f"Bearer {target.token}"
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()
-        return answer.status, answer.read(2000).decode("utf-8", "replace")
+        return answer.status, answer.read(READ).decode("utf-8", "replace")
     finally:
         connection.close()
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import secrets
 import ssl
 import sys
 import tempfile
@@ -25,7 +24,7 @@ from harness.clusterloader import Files, describe, load_config
 from harness.load.arguments import RunOptions
 from harness.load.faults import Fault, inject
 from harness.load.plan import OPTION, Plan, Target, encode
-from harness.load.probe import probe
+from harness.load.probe import probe, with_components
 from harness.load.target import existing_target, of_pool
 from harness.load.verdict import host_kept_up
 from harness.observe.environment import host, versions
@@ -98,7 +97,6 @@ class Session:
         """Start pool and scraper, tell the workers the plan. Raises SwarmletError; `finish` is due even then."""
         target = self._start_target()
         plan = Plan(
-            run=secrets.token_hex(3),
             seed=self.options.seed,
             kubelets=self.options.kubelets,
             target=target,
@@ -124,9 +122,12 @@ class Session:
         if options.host or options.kubeconfig or options.endpoints:
             target = existing_target(options.host, options.kubeconfig, options.endpoints)
             probe(target)
+            target = with_components(target, time.time())
             self.record.manifest.target = {
                 "backend": "existing",
                 "members": [msgspec.to_builtins(member) for member in target.members],
+                "has_scheduler": target.has_scheduler,
+                "has_controllers": target.has_controllers,
             }
         else:
             logs = str(options.record.resolve() / "logs")

@@ -55,7 +55,6 @@ def test_a_fault_that_cannot_be_delivered_says_why() -> None:
 
 def test_a_plan_arrives_as_it_was_sent() -> None:
     plan = Plan(
-        run="a1",
         seed=7,
         kubelets=500,
         target=Target(

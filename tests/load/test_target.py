@@ -14,8 +14,9 @@ import pytest
 import yaml
 
 from harness.load.plan import Target, TargetMember
-from harness.load.probe import probe
+from harness.load.probe import LEASES, probe, with_components
 from harness.load.target import existing_target
+from harness.wire import rfc3339
 from harness.wire.errors import ConfigError
 
 
@@ -177,3 +178,29 @@ def test_one_bad_member_of_several_is_named() -> None:
 def test_something_that_speaks_no_tls_is_said_not_to() -> None:
     with serving({}) as (target, _), pytest.raises(ConfigError, match=r"cannot be reached: .*SSL"):
         probe(Target(target.members, tls=True, insecure=True))
+
+
+NOW = 1_795_000_000.0
+
+
+def lease(age_s: float) -> tuple[int, str]:
+    renewed = rfc3339.micro(NOW - age_s)
+    return 200, f'{{"kind":"Lease","spec":{{"holderIdentity":"x","renewTime":"{renewed}"}}}}'
+
+
+@pytest.mark.parametrize(
+    ("answers", "found"),
+    [
+        ({}, (False, False)),
+        ({"kube-scheduler": lease(3.0)}, (True, False)),
+        ({"kube-controller-manager": lease(59.0), "kube-scheduler": lease(61.0)}, (False, True)),
+        ({"kube-scheduler": (403, "{}"), "kube-controller-manager": (200, "not json")}, (False, False)),
+        ({"kube-scheduler": (200, '{"spec":{"renewTime":"then"}}')}, (False, False)),
+    ],
+)
+def test_a_component_is_at_work_where_its_lease_was_renewed_lately(
+    answers: Answers, found: tuple[bool, bool]
+) -> None:
+    with serving({LEASES + name: answer for name, answer in answers.items()}) as (target, _):
+        target = with_components(target, NOW)
+    assert (target.has_scheduler, target.has_controllers) == found
