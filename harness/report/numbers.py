@@ -27,9 +27,16 @@ def figure(figure: Figure, unit: str) -> str:
     """The median, with the range where there is more than one sample and they differ."""
     if figure.median is None or figure.range is None:
         return NOT_EXPOSED
-    low, high = figure.range
-    text = number(figure.median, unit)
-    return text if low == high else f"{text} ({number(low, unit)} to {number(high, unit)})"
+    text, spread = number(figure.median, unit), span(figure, unit)
+    return f"{text} ({spread})" if spread else text
+
+
+def span(figure: Figure, unit: str) -> str:
+    """The range in words; "" where its ends read the same, or there is none."""
+    if figure.range is None:
+        return ""
+    low, high = (number(end, unit) for end in figure.range)
+    return "" if low == high else f"{low} to {high}"
 
 
 def difference(compared: Compared) -> str:

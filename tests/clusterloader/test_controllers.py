@@ -181,3 +181,12 @@ def test_the_watch_has_seen_a_list_when_versions_are_there_and_nothing_more() ->
     assert not pods.has_seen({})
     pods.controller_changed(deleted(controller("a", 5)), 2.0)
     assert pods.has_seen({})
+
+
+def test_what_has_gone_since_a_list_counts_as_seen_whatever_its_last_version() -> None:
+    """After a relist, a deletion comes with the last version that was known, which the LIST may be ahead of."""
+    pods = ControlledPods("ReplicaSet")
+    pods.controller_changed(added(controller("a", 5)), 1.0)
+    pods.controller_changed(deleted(controller("a", 5)), 2.0)
+    assert pods.has_seen({"a": 9})
+    assert not pods.has_seen({"a": 9, "never seen": 1})

@@ -124,10 +124,12 @@ class ControlledPods:
 
     def has_seen(self, listed: dict[str, int]) -> bool:
         """Whether every object of a LIST (uid to resourceVersion) has come through the informer, and every object
-        that the LIST lacks has gone."""
+        that the LIST lacks has gone. One that has gone since the LIST counts as seen, whatever version it went with: an
+        informer that had to begin anew learns of a deletion by the object's absence, not by its last version."""
         versions = self._versions
         return self._existing <= listed.keys() and all(
-            versions.get(uid, -1) >= version for uid, version in listed.items()
+            versions.get(uid, -1) >= version or (uid in versions and uid not in self._existing)
+            for uid, version in listed.items()
         )
 
     def text(self, target: Target) -> str:
