@@ -1,9 +1,12 @@
 """The modelled host of one member: so many cores, shared by its apiserver and its etcd.
 
-This model, not the machine underneath, decides when a member saturates. Each of the two classes is a queue served in
-order of arrival; while both have work each gets half of the cores, alone one gets all of them (generalised processor
-sharing of two fluids). A job takes at least its own cost on one core, so eight cores do not make a request eight times
-faster. Backlogs are followed exactly, however late the clock's timers fire; what fires late is counted.
+This model, not the machine underneath, decides when a member saturates. Each of the three classes is a queue served in
+order of arrival; those that have work share the cores equally, alone one gets all of them (generalised processor
+sharing of fluids). etcd is a process of its own. Watches are a class of their own since the goroutine that a channel's
+send wakes runs next on its processor (Go's runtime/proc.go, runnext): an event does not queue behind the CPU time of
+every request, as it would in one queue with them. A job takes at least its own cost on one core, so eight cores do not
+make a request eight times faster. Backlogs are followed exactly, however late the clock's timers fire; what fires late
+is counted.
 """
 
 from __future__ import annotations
@@ -23,11 +26,13 @@ TINY_S = 1e-9  # rounding of the clock's floats must not leave a job for a timer
 class Class(IntEnum):
     """Who uses the cores."""
 
-    APISERVER = 0
-    ETCD = 1
+    APISERVER = 0  # requests
+    WATCH = 1  # what keeps caches, informers and watchers up to date
+    ETCD = 2
 
 
 APISERVER = Class.APISERVER
+WATCH = Class.WATCH
 ETCD = Class.ETCD
 
 _Target = Promise[None] | Callable[[], object]
@@ -72,10 +77,10 @@ class Host:
         self.slack_s = slack_s
         self._speed = min(1.0, self._rate)  # of a single job
         self._parallel = self._rate > 1.0
-        self._queues = (_Queue(), _Queue())
+        self._queues = tuple(_Queue() for _ in Class)
         self._at = clock.now()
         self._order = 0
-        self._uncharged = [0.0, 0.0]  # CPU seconds by class where there is no model
+        self._uncharged = [0.0 for _ in Class]  # CPU seconds by class where there is no model
 
     def work(self, cost_us: float, cls: Class = APISERVER) -> Promise[None]:
         """Settles when the modelled host has done `cost_us` of CPU time for this job; at once if it is 0."""
@@ -110,8 +115,8 @@ class Host:
 
     @property
     def busy_s(self) -> float:
-        """CPU seconds delivered so far, both classes."""
-        return self.busy_of_s(APISERVER) + self.busy_of_s(ETCD)
+        """CPU seconds delivered so far, all classes."""
+        return sum(map(self.busy_of_s, Class))
 
     def busy_of_s(self, cls: Class) -> float:
         if self.cores is None:
@@ -142,34 +147,41 @@ class Host:
             self._arm(queue, cls)
 
     def _advance(self, now: float) -> None:
-        """Share out the CPU time since the last call: halves while both classes have work, then all to the one left."""
+        """Share out the CPU time since the last call: equally among the classes that have work left, at any moment."""
         elapsed = now - self._at
         if elapsed <= 0:
             return
         self._at = now
-        one, two = self._queues
-        capacity = elapsed * self._rate
-        a, b = one.tail_s - one.served_s, two.tail_s - two.served_s
-        least = a if a < b else b
-        if 2 * least >= capacity:
-            one.served_s += capacity / 2
-            two.served_s += capacity / 2
-            return
-        left = capacity - 2 * least
-        # Set to the tail rather than added up to it, so that an empty queue is exactly empty.
-        one.served_s = one.tail_s if a - least <= left else one.served_s + least + left
-        two.served_s = two.tail_s if b - least <= left else two.served_s + least + left
+        left = elapsed * self._rate
+        waiting = [queue for queue in self._queues if queue.tail_s > queue.served_s]
+        if len(waiting) > 1:
+            waiting.sort(key=_backlog)
+        for others, queue in zip(range(len(waiting) - 1, -1, -1), waiting, strict=True):
+            share = left / (others + 1)
+            backlog = queue.tail_s - queue.served_s
+            if backlog <= share:
+                queue.served_s = queue.tail_s  # set, not added up, so that an empty queue is exactly empty
+                left -= backlog
+            else:
+                queue.served_s += share
+                left -= share
 
-    def _due(self, mark: float, queue: _Queue, other: _Queue) -> float:
-        """When `queue` will have received up to `mark` if nothing more arrives: a later arrival can only delay it."""
-        ahead = mark - queue.served_s
-        beside = other.tail_s - other.served_s
-        return self._at + (ahead + (ahead if ahead < beside else beside)) / self._rate
+    def _due(self, mark: float, queue: _Queue) -> float:
+        """When `queue` will have received up to `mark` if nothing more arrives: a later arrival can only delay it.
+
+        By then each other class has received as much, or all that it has.
+        """
+        ahead = total = mark - queue.served_s
+        for other in self._queues:
+            if other is not queue:
+                beside = other.tail_s - other.served_s
+                total += ahead if ahead < beside else beside
+        return self._at + total / self._rate
 
     def _arm(self, queue: _Queue, cls: Class) -> None:
         when = queue.running[0][0] if queue.running else float("inf")
         if queue.fluid:
-            when = min(when, self._due(queue.fluid[0][0], queue, self._queues[1 - cls]))
+            when = min(when, self._due(queue.fluid[0][0], queue))
         queue.armed = True
         self._clock.call_at(when, self._fire, cls)
 
@@ -178,7 +190,7 @@ class Host:
         now = self._clock.now()
         queue = self._queues[cls]
         queue.armed = False
-        done = self._collect(now + self.slack_s + TINY_S, queue, self._queues[1 - cls])
+        done = self._collect(now + self.slack_s + TINY_S, queue)
         self._advance(now)
         if queue.fluid or queue.running:
             self._arm(queue, cls)
@@ -191,13 +203,13 @@ class Host:
             else:
                 target()  # type: ignore[operator]
 
-    def _collect(self, until: float, queue: _Queue, other: _Queue) -> list[tuple[float, int, _Target]]:
+    def _collect(self, until: float, queue: _Queue) -> list[tuple[float, int, _Target]]:
         """Take off what is due by `until`, each with its exact due time, in order of these."""
         done: list[tuple[float, int, _Target]] = []
         fluid, running = queue.fluid, queue.running
         while fluid:
             mark, earliest, target = fluid[0]
-            due = self._due(mark, queue, other)
+            due = self._due(mark, queue)
             if due > until:
                 break
             fluid.popleft()
@@ -211,3 +223,7 @@ class Host:
                 done.append(heapq.heappop(running))
             done.sort()
         return done
+
+
+def _backlog(queue: _Queue) -> float:
+    return queue.tail_s - queue.served_s

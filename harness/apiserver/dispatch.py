@@ -13,7 +13,7 @@ from functools import partial
 from random import Random
 
 from harness.apiserver.cachedobject import CachedObject
-from harness.apiserver.capacity import Host
+from harness.apiserver.capacity import WATCH, Host
 from harness.apiserver.clock import Clock, Timer
 from harness.apiserver.metrics import Metrics
 from harness.apiserver.resources import Resource
@@ -120,13 +120,13 @@ class Broadcaster:
     def _deliver(self, watchers: list[Watcher]) -> None:
         """Pay for one event to each of these and let it go out."""
         if len(watchers) == 1:
-            self.host.run(watchers[0].event_us, watchers[0].step)
+            self.host.run(watchers[0].event_us, watchers[0].step, WATCH)
             return
         random = self._random
         watchers.sort(key=lambda _: random())
         for start in range(0, len(watchers), CHUNK):
             chunk = watchers[start : start + CHUNK]
-            self.host.run(sum([watcher.event_us for watcher in chunk]), partial(_step, chunk))
+            self.host.run(sum([watcher.event_us for watcher in chunk]), partial(_step, chunk), WATCH)
 
     # ---- slow watchers
     def _block(self, event: CacheEvent, blocked: dict[Watcher, str]) -> None:

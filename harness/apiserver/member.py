@@ -15,7 +15,7 @@ from harness.apiserver.admission.serviceaccount import ServiceAccounts
 from harness.apiserver.authentication import Authenticator, admin_user
 from harness.apiserver.authorization import Authorizer
 from harness.apiserver.cacher import Cacher
-from harness.apiserver.capacity import Host
+from harness.apiserver.capacity import WATCH, Host
 from harness.apiserver.chain import JSON, TEXT, Chain
 from harness.apiserver.clock import Clock, Promise, Task, sleep, spawn
 from harness.apiserver.costs import Costs
@@ -280,7 +280,7 @@ class Member:
     def _charge_watches(self) -> None:
         """What open watches cost at rest, each second."""
         if not self._stopped:
-            self.host.charge(self.host.costs.watch_idle_us * self.chain.open_watches)
+            self.host.charge(self.host.costs.watch_idle_us * self.chain.open_watches, WATCH)
             self.clock.call_at(self.clock.now() + 1.0, self._charge_watches)
 
     def _load(self) -> Load:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.apiserver.capacity import APISERVER, ETCD, Host
+from harness.apiserver.capacity import APISERVER, ETCD, WATCH, Host
 from harness.apiserver.metrics_flowcontrol import FlowControlFamilies
 from harness.apiserver.metrics_requests import IdentityFamilies, RequestFamilies
 from harness.apiserver.metrics_storage import CacheFamilies, StorageFamilies
@@ -89,8 +89,8 @@ class Metrics(
             model.idle_goroutines + round(load.open_watches * model.goroutines_per_watch)
         )
         self.process_open_fds.labels().set(20 + load.open_connections)
-        self.process_cpu_seconds_total.labels().value = host.busy_of_s(APISERVER)
-        for name, cls in (("apiserver", APISERVER), ("etcd", ETCD)):
+        self.process_cpu_seconds_total.labels().value = host.busy_of_s(APISERVER) + host.busy_of_s(WATCH)
+        for name, cls in (("apiserver", APISERVER), ("watch", WATCH), ("etcd", ETCD)):
             self.swarmlet_modelled_cpu_seconds_total.labels(name).value = host.busy_of_s(cls)
             self.swarmlet_modelled_backlog_seconds.labels(name).set(host.backlog_s(cls))
         self.swarmlet_modelled_jobs_total.labels().value = host.jobs

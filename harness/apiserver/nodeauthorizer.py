@@ -16,7 +16,7 @@ from random import Random
 from sys import intern
 
 from harness.apiserver.authentication import UserInfo
-from harness.apiserver.capacity import Host
+from harness.apiserver.capacity import WATCH, Host
 from harness.apiserver.clock import Clock
 from harness.apiserver.flowcontrol.classify import Info
 from harness.apiserver.metrics import Metrics
@@ -133,7 +133,7 @@ class NodeAuthorizer:
         if until >= self._stalled_until:
             while queue and queue[0][0] <= until:
                 _, action, change = queue.popleft()
-                self._host.run(self._host.costs.graph_update_us, partial(self._apply, action, change))
+                self._host.run(self._host.costs.graph_update_us, partial(self._apply, action, change), WATCH)
         if queue:
             self._arm(queue[0][0])
 

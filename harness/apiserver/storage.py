@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
-from harness.apiserver.capacity import APISERVER, ETCD, Host
+from harness.apiserver.capacity import ETCD, WATCH, Host
 from harness.apiserver.clock import Clock, Promise
 from harness.apiserver.inorder import InOrder
 from harness.apiserver.metrics import Metrics
@@ -165,7 +165,7 @@ class Storage:
         self._routes = {resource.prefix: _Route(resource, metrics) for resource in resources}
         self._previous_for = tuple(resource.prefix for resource in resources if not resource.cached)
         self._applies = InOrder(host, ETCD)
-        self._deliveries = InOrder(host, APISERVER)
+        self._deliveries = InOrder(host, WATCH)
         # This member's writes that have not come back as events: what each costs etcd, by revision.
         self._own: dict[int, float] = {}
         self._unapplied: dict[int, _Answer] = {}  # answers that wait for the own replica, by revision

@@ -10,7 +10,7 @@ from random import Random
 
 from harness.apiserver.bookmarks import bookmark
 from harness.apiserver.cachedobject import CachedObject, ObjectReader, Selection
-from harness.apiserver.capacity import Host
+from harness.apiserver.capacity import WATCH, Host
 from harness.apiserver.clock import Clock, spawn
 from harness.apiserver.costs import initial_cost_us
 from harness.apiserver.dispatch import Broadcaster
@@ -198,7 +198,7 @@ class Uncached(StoreLister):
             return
         kind = watcher.match(change)
         if kind is not None and watcher.push(change, kind):
-            self.host.run(watcher.event_us, watcher.step)
+            self.host.run(watcher.event_us, watcher.step, WATCH)
 
 
 class _Feed:

@@ -9,7 +9,7 @@ import pytest
 
 from harness.apiserver.authentication import UserInfo, admin_user
 from harness.apiserver.authorization import Authorizer, forbidden_message, forbidden_status
-from harness.apiserver.capacity import Host
+from harness.apiserver.capacity import WATCH, Host
 from harness.apiserver.clock import VirtualClock
 from harness.apiserver.costs import Costs
 from harness.apiserver.metrics import Metrics
@@ -276,7 +276,7 @@ def test_the_graph_changes_after_the_lag_and_the_hosts_work() -> None:
 
 def test_a_busy_host_makes_the_graph_late() -> None:
     setup = Setup(cores=0.5)
-    setup.host.charge(1_000_000)
+    setup.host.charge(1_000_000, WATCH)
     setup.bind()
     setup.clock.advance(1.9)
     assert setup.reason("/api/v1/namespaces/na/secrets/s1") == NO_PATH

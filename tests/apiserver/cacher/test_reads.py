@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.apiserver.cachedobject import Selection, encode_stored
+from harness.apiserver.capacity import WATCH
 from harness.apiserver.clock import spawn
 from harness.apiserver.freshness import TooLarge
 from harness.apiserver.history import TooOld
@@ -211,7 +212,7 @@ def test_a_member_whose_host_is_behind_hears_late_of_what_others_write() -> None
     world = World(members=2, cores=1)
     cacher = world.member.cacher("secrets")
     world.settle(1.0)
-    world.member.host.charge(0.5e6)
+    world.member.host.charge(0.5e6, WATCH)
     world.write(pod("p"), member=1)
     world.settle()
     revision = world.core.revision

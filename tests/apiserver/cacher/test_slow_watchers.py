@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.apiserver.cacher import Cacher
+from harness.apiserver.capacity import WATCH
 from harness.apiserver.watcherindex import TimeBudget
 from harness.wire.selectors import parse_fields
 from tests.apiserver.cacher.world import Client, World, pod, secret
@@ -111,7 +112,7 @@ def test_a_host_that_cannot_pay_for_deliveries_in_time_fills_the_channels_too(
     world, cacher = ready(cores=1)
     client, _ = world.watch(cacher, resource_version=1)
     world.settle(10.0)
-    world.member.host.charge(5e6)  # five seconds of somebody else's work
+    world.member.host.charge(5e6, WATCH)  # five seconds of deliveries to others
     for _ in range(events):
         world.write(secret("a"))
     world.settle(1.0)

@@ -1,4 +1,4 @@
-"""The modelled host: when jobs end, how the two classes share, what counts as late."""
+"""The modelled host: when jobs end, how the classes share, what counts as late."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.apiserver.capacity import APISERVER, ETCD, LATE_S, Class, Host
+from harness.apiserver.capacity import APISERVER, ETCD, LATE_S, WATCH, Class, Host
 from harness.apiserver.clock import VirtualClock
 from harness.apiserver.costs import Costs
 
@@ -64,6 +64,22 @@ def test_jobs_of_a_class_end_in_order_of_arrival() -> None:
     for name, cost in (("a", 3 * MS), ("b", 1 * MS), ("c", 2 * MS)):
         ends.run(name, cost)
     assert ends.settle() == {"a": 0.003, "b": 0.004, "c": 0.006}
+
+
+def test_three_classes_busy_get_a_third_each_then_those_left_get_more() -> None:
+    ends = Ends(1)
+    ends.run("apiserver", 4 * MS)
+    ends.run("watch", 2 * MS, WATCH)
+    ends.run("etcd", 1 * MS, ETCD)
+    assert ends.settle() == {"etcd": 0.003, "watch": 0.005, "apiserver": 0.007}
+
+
+def test_an_event_does_not_wait_for_every_request_before_it() -> None:
+    ends = Ends(1)
+    for number in range(100):
+        ends.run(f"request {number}", 1 * MS)
+    ends.run("event", 0.04 * MS, WATCH)
+    assert ends.settle()["event"] == 0.00008
 
 
 def test_both_classes_busy_get_half_each_then_the_rest_gets_all() -> None:
@@ -162,7 +178,7 @@ def test_zero_or_negative_cores_are_refused() -> None:
 
 
 JOBS = st.lists(
-    st.tuples(st.floats(0, 0.05), st.floats(1, 20_000), st.sampled_from([APISERVER, ETCD]), st.booleans()),
+    st.tuples(st.floats(0, 0.05), st.floats(1, 20_000), st.sampled_from(list(Class)), st.booleans()),
     max_size=40,
 )
 
@@ -190,7 +206,7 @@ def test_no_job_beats_one_core_and_no_work_is_lost(
     for start, cost_s, end in ends:
         assert end - start >= cost_s / min(1.0, cores) - 1e-6
     assert host.busy_s == pytest.approx(sum(cost for _, cost, *_ in jobs) * 1e-6)
-    assert host.backlog_s(APISERVER) == host.backlog_s(ETCD) == 0
+    assert [host.backlog_s(cls) for cls in Class] == [0, 0, 0]
     assert host.late == 0
 
 

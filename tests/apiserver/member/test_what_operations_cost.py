@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fakemember import FakeExchange, Server
 
-from harness.apiserver.capacity import APISERVER, ETCD
+from harness.apiserver.capacity import ETCD, Class
 from harness.apiserver.costs import Costs, operation_cost
 
 COSTS = Costs()
@@ -56,7 +56,10 @@ class Bill:
 
     def _busy(self) -> list[Cost]:
         hosts = [member.host for member in self.server.members]
-        return [(host.busy_of_s(APISERVER) * 1e6, host.busy_of_s(ETCD) * 1e6) for host in hosts]
+        return [
+            (sum(host.busy_of_s(cls) for cls in Class if cls is not ETCD) * 1e6, host.busy_of_s(ETCD) * 1e6)
+            for host in hosts
+        ]
 
 
 @pytest.fixture(params=[1, 3], ids=["one member", "three members"])
