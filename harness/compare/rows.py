@@ -80,7 +80,7 @@ def _gauge(
         return over(run.frame(metric, where))
 
     def value(run: Run) -> float | None:
-        return peak(series(run))
+        return (peak(series(run)) or 0.0) if run.exposes(metric) else None
 
     source = f"{metric}{_text(where)}, highest of all scrapes{remark}"
     return Row(key, title, unit, taken, window, source, value, series=series)
@@ -341,9 +341,16 @@ def _rate_row(verb: str, resource: str) -> Row:
         Taken.SUM,
         "scenario",
         f"apiserver_request_total{_text(where)}, growth a second between two scrapes, highest",
-        lambda run: peak(total(run.rate("apiserver_request_total", where))),
+        lambda run: _peak_rate(run, where),
         lower_is_better=None,
     )
+
+
+def _peak_rate(run: Run, where: dict[str, str]) -> float | None:
+    """0 where a target that counts requests has counted none of these; None where it does not count."""
+    if not run.exposes("apiserver_request_total"):
+        return None
+    return peak(total(run.rate("apiserver_request_total", where))) or 0.0
 
 
 def _etcd_row(operation: str) -> Row:

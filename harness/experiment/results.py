@@ -20,21 +20,22 @@ def print_results(folder: Path, code: int, console: Console) -> int:
         raise error
     manifest = read_manifest(folder)
     for measurement in manifest.results.get("measurements", []):
+        console.print(f"\n[bold]{measurement['name']}[/]", highlight=False, soft_wrap=True)
         console.print(measurement_table(measurement))
     for mark in manifest.marks:
         console.print(f"[red]noticed:[/] {mark.text}", highlight=False)
     console.print(f"record: {folder}", highlight=False, soft_wrap=True)
     for text in manifest.results.get("violations", []):
-        console.print(f"[red]threshold missed:[/] {text}", highlight=False)
+        console.print(f"[red]threshold missed:[/] {text}", highlight=False, soft_wrap=True)
     for text in manifest.results.get("failures", []):
-        console.print(f"[red]failed:[/] {text}", highlight=False)
+        console.print(f"[red]failed:[/] {text}", highlight=False, soft_wrap=True)
     console.print(f"[bold]{manifest.results.get('scenario', manifest.status)}[/]")
     return code
 
 
 def measurement_table(measurement: dict[str, Any]) -> Table:
     """One measurement: a line for each of its values."""
-    table = Table(title=str(measurement["name"]), title_justify="left", box=None, show_header=False)
+    table = Table(box=None, show_header=False)
     table.add_column("value")
     table.add_column("figure", justify="right")
     for name, value in measurement["values"].items():

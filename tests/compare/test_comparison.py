@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.compare.comparison import Comparison, compare
+from harness.compare.rows import _peak_rate
 from harness.compare.run import Run
 from tests.records import make_record
 
@@ -82,3 +83,8 @@ def test_a_row_that_no_sample_can_fill_is_left_out(tmp_path: Path) -> None:
 def test_one_arm_alone_has_no_difference(tmp_path: Path) -> None:
     comparison = compare([Run(make_record(tmp_path / "run"))])
     assert {row.difference for row in comparison.rows} == {None}
+
+
+def test_what_a_target_counts_but_never_saw_is_zero_and_not_unknown(tmp_path: Path) -> None:
+    run = Run(make_record(tmp_path / "run"))
+    assert _peak_rate(run, {"verb": "PATCH", "resource": "events"}) == 0.0
