@@ -46,6 +46,7 @@ def make_record(
         [
             (LOAD + 1, "kubelet", "watchlist", "secrets", 200, "member-0", bucket_of(5000), 60),
             (LOAD + 1, "kubelet", "watchlist", "configmaps", 403, "member-0", bucket_of(5000), denials),
+            (LOAD + 2, "kubelet", "create", "events", 403, "member-0", bucket_of(7000), 50),
             (LOAD + 2, "kubelet", "list", "configmaps", 200, "member-0", bucket_of(7000), 20),
             (LOAD + 2, "scheduler", "list", "secrets", 403, "member-0", bucket_of(7000), 99),
         ]
