@@ -32,15 +32,15 @@ from benchmarks.child import environment
 from benchmarks.measure import resident_bytes
 from benchmarks.objects import BODY, response_headers
 from benchmarks.suites.member import TOKEN
-from harness.apiserver.etcd import EtcdModel
 from harness.apiserver.exchange import Exchange
-from harness.apiserver.loopclock import LoopClock
 from harness.apiserver.member import Member
 from harness.apiserver.options import MemberOptions
-from harness.apiserver.replicated import ReplicatedStore
-from harness.apiserver.server import serve, server_context
-from harness.apiserver.store import StoreCore
-from harness.apiserver.storeclient import LocalStore
+from harness.apiserver.process.loopclock import LoopClock
+from harness.apiserver.process.server import serve, server_context
+from harness.apiserver.store.client import LocalStore
+from harness.apiserver.store.core import StoreCore
+from harness.apiserver.store.etcd import EtcdModel
+from harness.apiserver.store.replicated import ReplicatedStore
 from harness.pool.certificates import make_serving_files
 
 EVENT = BODY + b"\n"

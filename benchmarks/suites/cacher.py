@@ -10,19 +10,19 @@ from benchmarks.child import in_child
 from benchmarks.measure import Work, cpu_us, grown_kb
 from benchmarks.objects import encode, secret, stored_pod
 from benchmarks.registry import FEW, Line, Plan, benchmark
-from harness.apiserver.cachedobject import encode_stored
-from harness.apiserver.cacher import Cacher
-from harness.apiserver.capacity import Host
+from harness.apiserver.cache.cachedobject import encode_stored
+from harness.apiserver.cache.cacher import Cacher
+from harness.apiserver.cache.watchers import Watcher, WatchOptions
 from harness.apiserver.clock import VirtualClock
-from harness.apiserver.costs import Costs
-from harness.apiserver.etcd import EtcdModel
-from harness.apiserver.metrics import Metrics
-from harness.apiserver.replicated import ReplicatedStore
+from harness.apiserver.metrics.families import Metrics
+from harness.apiserver.model.capacity import Host
+from harness.apiserver.model.costs import Costs
 from harness.apiserver.resources import RESOURCES
-from harness.apiserver.storage import Storage
-from harness.apiserver.store import StoreCore, StoreEvent, Txn
-from harness.apiserver.storeclient import LocalStore
-from harness.apiserver.watchers import Watcher, WatchOptions
+from harness.apiserver.store.client import LocalStore
+from harness.apiserver.store.core import StoreCore, StoreEvent, Txn
+from harness.apiserver.store.etcd import EtcdModel
+from harness.apiserver.store.replicated import ReplicatedStore
+from harness.apiserver.store.storage import Storage
 from harness.wire.selectors import parse_fields
 
 _ROWS = {row.resource: row for row in RESOURCES}

@@ -8,13 +8,13 @@ from random import Random
 from benchmarks.measure import Make, Work, calls, cpu_us
 from benchmarks.objects import encode, stored_pod
 from benchmarks.registry import Line, Plan, benchmark
-from harness.apiserver.authentication import UserInfo
-from harness.apiserver.capacity import Host
+from harness.apiserver.auth.authentication import UserInfo
+from harness.apiserver.auth.nodeauthorizer import NodeAuthorizer
 from harness.apiserver.clock import VirtualClock
-from harness.apiserver.costs import Costs
 from harness.apiserver.flowcontrol import FlowController, Ticket
-from harness.apiserver.metrics import Metrics
-from harness.apiserver.nodeauthorizer import NodeAuthorizer
+from harness.apiserver.metrics.families import Metrics
+from harness.apiserver.model.capacity import Host
+from harness.apiserver.model.costs import Costs
 from harness.wire.paths import RequestInfo, parse_path
 
 _NODES = 1000

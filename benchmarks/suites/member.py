@@ -1,7 +1,8 @@
 """A whole emulated member, called as its listener calls it, without sockets: the Python CPU of each operation.
 
-Beside each stands what the operation costs a real kube-apiserver with its etcd (harness.apiserver.costs): where ours is
-more, a modelled core of that member needs more than a core of the machine underneath. The store's work is included.
+Beside each stands what the operation costs a real kube-apiserver with its etcd (harness.apiserver.model.costs): where
+ours is more, a modelled core of that member needs more than a core of the machine underneath. The store's work is
+included.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import msgspec
 from benchmarks import objects
 from benchmarks.registry import Line, Plan, benchmark
 from harness.apiserver.clock import VirtualClock
-from harness.apiserver.costs import Costs, operation_cost
-from harness.apiserver.etcd import EtcdModel
 from harness.apiserver.member import Member
+from harness.apiserver.model.costs import Costs, operation_cost
 from harness.apiserver.options import MemberOptions
-from harness.apiserver.replicated import ReplicatedStore
-from harness.apiserver.store import StoreCore
-from harness.apiserver.storeclient import LocalStore
+from harness.apiserver.store.client import LocalStore
+from harness.apiserver.store.core import StoreCore
+from harness.apiserver.store.etcd import EtcdModel
+from harness.apiserver.store.replicated import ReplicatedStore
 from harness.wire.request import STRATEGIC_MERGE_PATCH
 
 TOKEN = "benchmark"  # noqa: S105  # of a server that only this process can reach

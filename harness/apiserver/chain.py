@@ -14,12 +14,11 @@ import traceback
 from collections.abc import Callable
 from random import Random
 
-from harness.apiserver.authentication import Authenticator, UserInfo
-from harness.apiserver.authorization import Authorizer, forbidden_status
-from harness.apiserver.cacher import Cacher
-from harness.apiserver.capacity import Host
+from harness.apiserver.auth.authentication import Authenticator, UserInfo
+from harness.apiserver.auth.authorization import Authorizer, forbidden_status
+from harness.apiserver.auth.impersonation import Impersonation
+from harness.apiserver.cache.cacher import Cacher
 from harness.apiserver.clock import Clock, Task, Timer, spawn
-from harness.apiserver.costs import operation_cost
 from harness.apiserver.exchange import Exchange
 from harness.apiserver.flowcontrol import Admission, FlowController, Rejection, Ticket
 from harness.apiserver.flowcontrol.controller import wait_limit
@@ -27,10 +26,11 @@ from harness.apiserver.handlers.call import Answer, Call
 from harness.apiserver.handlers.negotiate import negotiate
 from harness.apiserver.handlers.reading import check_ready
 from harness.apiserver.handlers.watching import serve_watch, watch_options
-from harness.apiserver.impersonation import Impersonation
-from harness.apiserver.requestmetrics import RequestMetrics, route_labels
+from harness.apiserver.metrics.requestmetrics import RequestMetrics, route_labels
+from harness.apiserver.model.capacity import Host
+from harness.apiserver.model.costs import operation_cost
 from harness.apiserver.router import Endpoint, Router, read
-from harness.apiserver.store import StoreError, StoreTimeout, StoreUnavailable
+from harness.apiserver.store.core import StoreError, StoreTimeout, StoreUnavailable
 from harness.apiserver.strategies.base import new_uid
 from harness.wire.paths import PathError, RequestInfo, parse_path
 from harness.wire.status import (

@@ -8,39 +8,39 @@ from typing import Any
 
 import msgspec
 
-from harness.apiserver.accounttokens import AccountTokens
 from harness.apiserver.admission.chain import Admission
 from harness.apiserver.admission.lifecycle import NamespaceLifecycle
+from harness.apiserver.admission.noderestriction import NodeRestriction
 from harness.apiserver.admission.serviceaccount import ServiceAccounts
-from harness.apiserver.authentication import Authenticator, admin_user
-from harness.apiserver.authorization import Authorizer
-from harness.apiserver.cacher import Cacher
-from harness.apiserver.capacity import WATCH, Host
+from harness.apiserver.auth.accounttokens import AccountTokens
+from harness.apiserver.auth.authentication import Authenticator, admin_user
+from harness.apiserver.auth.authorization import Authorizer
+from harness.apiserver.auth.impersonation import Impersonation
+from harness.apiserver.auth.nodeauthorizer import NodeAuthorizer
+from harness.apiserver.cache.cacher import Cacher
+from harness.apiserver.cache.uncached import StoreLister, Uncached
 from harness.apiserver.chain import JSON, TEXT, Chain
 from harness.apiserver.clock import Clock, Promise, Task, sleep, spawn
-from harness.apiserver.costs import Costs
 from harness.apiserver.discovery import Discovery
 from harness.apiserver.exchange import Exchange
 from harness.apiserver.flowcontrol import FlowController
 from harness.apiserver.handlers.reading import Reader
 from harness.apiserver.handlers.subresources import Tokens
 from harness.apiserver.health import Health
-from harness.apiserver.impersonation import Impersonation
-from harness.apiserver.metrics import Load, Metrics
-from harness.apiserver.nodeauthorizer import NodeAuthorizer
-from harness.apiserver.noderestriction import NodeRestriction
+from harness.apiserver.metrics.families import Load, Metrics
+from harness.apiserver.metrics.requestmetrics import RequestMetrics
+from harness.apiserver.model.capacity import WATCH, Host
+from harness.apiserver.model.costs import Costs
 from harness.apiserver.options import MemberOptions
 from harness.apiserver.registry import Registry
-from harness.apiserver.requestmetrics import RequestMetrics
 from harness.apiserver.resources import RESOURCES, Resource
 from harness.apiserver.router import Endpoint, Router
-from harness.apiserver.storage import Storage
-from harness.apiserver.store import StoreError
-from harness.apiserver.storeclient import Store
+from harness.apiserver.store.client import Store
+from harness.apiserver.store.core import StoreError
+from harness.apiserver.store.storage import Storage
 from harness.apiserver.strategies import strategy_for
 from harness.apiserver.strategies.service import Allocator
 from harness.apiserver.systemobjects import create_system_objects
-from harness.apiserver.uncached import StoreLister, Uncached
 from harness.wire.paths import RequestInfo
 
 COUNT_PERIOD_S = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harness.apiserver.nodeauthorizer import NodeAuthorizerOptions
+from harness.apiserver.auth.nodeauthorizer import NodeAuthorizerOptions
 
 
 @dataclass(frozen=True, slots=True)

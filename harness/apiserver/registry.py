@@ -22,12 +22,12 @@ from harness.apiserver.apierrors import (
     not_found,
     unclassified,
 )
-from harness.apiserver.authentication import UserInfo
-from harness.apiserver.cachedobject import CachedObject, splice
+from harness.apiserver.auth.authentication import UserInfo
+from harness.apiserver.cache.cachedobject import CachedObject, splice
 from harness.apiserver.clock import Clock, Promise
 from harness.apiserver.deletion import Deletion, Verdict, due_during_update
 from harness.apiserver.resources import Resource
-from harness.apiserver.store import ABSENT, GetResult, KeyValue, Txn, TxnResult
+from harness.apiserver.store.core import ABSENT, GetResult, KeyValue, Txn, TxnResult
 from harness.apiserver.strategies import Context, Strategy
 from harness.apiserver.strategies.shapes import check_stored, misfit
 from harness.wire.gotext import quote

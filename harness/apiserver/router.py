@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from harness.apiserver.admission import Admission
-from harness.apiserver.cacher import Cacher
+from harness.apiserver.cache.cacher import Cacher
+from harness.apiserver.cache.uncached import Uncached
 from harness.apiserver.handlers import subresources, writing
 from harness.apiserver.handlers.call import Answer, Call
 from harness.apiserver.handlers.options import list_options
@@ -15,7 +16,6 @@ from harness.apiserver.handlers.reading import Read, Reader
 from harness.apiserver.handlers.shaping import list_answer
 from harness.apiserver.registry import Registry
 from harness.apiserver.resources import Resource
-from harness.apiserver.uncached import Uncached
 from harness.wire.paths import RequestInfo
 from harness.wire.status import StatusError, method_not_allowed, no_such_resource
 

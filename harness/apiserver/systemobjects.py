@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.apiserver.authentication import UserInfo, admin_user
+from harness.apiserver.auth.authentication import UserInfo, admin_user
 from harness.apiserver.registry import Caller, Registry
 from harness.wire.status import StatusError
 

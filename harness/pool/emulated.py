@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from harness.apiserver.config import MemberConfig, StoreConfig
-from harness.apiserver.costs import Costs
-from harness.apiserver.etcd import EtcdOptions
+from harness.apiserver.model.costs import Costs
+from harness.apiserver.process.config import MemberConfig, StoreConfig
+from harness.apiserver.store.etcd import EtcdOptions
 from harness.pool.certificates import ServingFiles, make_serving_files
 from harness.pool.kubeconfig import check_kubeconfig_path, write_kubeconfig
 from harness.pool.process import Process, ProcessFailed, stop_all
@@ -139,11 +139,11 @@ class EmulatedPool:
         files = make_serving_files(self._folder, ["localhost", "kubernetes.default.svc"], [HOST, "10.0.0.1"])
         socket = str(self._folder / "store.sock")
         store = StoreConfig(socket=socket, members=names, seed=self.options.seed, etcd=self.options.etcd)
-        self._launch("store", "harness.apiserver.storeprocess", store).wait_ready()
+        self._launch("store", "harness.apiserver.process.store", store).wait_ready()
         token_key = secrets.token_urlsafe(32)
         started = [
             self._launch(
-                name, "harness.apiserver.memberprocess", self._member(index, names, socket, files, token_key)
+                name, "harness.apiserver.process.member", self._member(index, names, socket, files, token_key)
             )
             for index, name in enumerate(names)
         ]

@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from harness.apiserver.capacity import Host
+from harness.apiserver.auth.nodeauthorizer import NodeAuthorizer
+from harness.apiserver.cache.watcherindex import Deadlines
 from harness.apiserver.clock import Promise, Timer, VirtualClock, spawn
-from harness.apiserver.costs import Costs
-from harness.apiserver.loopclock import SLACK_S
-from harness.apiserver.metrics import Metrics
-from harness.apiserver.nodeauthorizer import NodeAuthorizer
-from harness.apiserver.watcherindex import Deadlines
+from harness.apiserver.metrics.families import Metrics
+from harness.apiserver.model.capacity import Host
+from harness.apiserver.model.costs import Costs
+from harness.apiserver.process.loopclock import SLACK_S
 
 
 async def fails_after(promise: Promise[None]) -> None:

@@ -171,10 +171,10 @@ def test_a_child_that_says_nothing_is_given_up(start: Starter) -> None:
 def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     script = (
         "import sys, pathlib, time\n"
-        "from harness.apiserver.config import StoreConfig\n"
+        "from harness.apiserver.process.config import StoreConfig\n"
         "from harness.pool.process import Process\n"
         "config = StoreConfig(sys.argv[1] + '/s', ('member-0',))\n"
-        "p = Process('store', 'harness.apiserver.storeprocess', config, pathlib.Path(sys.argv[1]) / 'log')\n"
+        "p = Process('store', 'harness.apiserver.process.store', config, pathlib.Path(sys.argv[1]) / 'log')\n"
         "p.wait_ready(); print(p.pid, flush=True); time.sleep(60)"
     )
     with subprocess.Popen(

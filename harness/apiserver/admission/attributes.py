@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from harness.apiserver.authentication import UserInfo
+from harness.apiserver.auth.authentication import UserInfo
 from harness.apiserver.resources import Resource
 
 Object = dict[str, Any]

@@ -11,7 +11,7 @@ from harness.apiserver.admission.attributes import Attributes
 from harness.apiserver.apierrors import forbidden, not_found
 from harness.apiserver.clock import Clock, Promise, sleep
 from harness.apiserver.resources import Resource
-from harness.apiserver.store import GetResult
+from harness.apiserver.store.core import GetResult
 from harness.wire.status import Cause
 
 MISSING_NAMESPACE_WAIT_S = 0.05  # admission.go:45: the informer may not have seen a namespace just created

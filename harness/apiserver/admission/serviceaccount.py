@@ -12,7 +12,7 @@ from harness.apiserver.admission.attributes import Attributes, Object
 from harness.apiserver.apierrors import forbidden
 from harness.apiserver.clock import Clock, Promise, sleep
 from harness.apiserver.resources import Resource
-from harness.apiserver.store import GetResult
+from harness.apiserver.store.core import GetResult
 from harness.apiserver.strategies.base import suffix
 
 TOKEN_VOLUME_PREFIX = "kube-api-access-"  # noqa: S105  # a volume's name

@@ -25,7 +25,7 @@ from harness.apiserver.flowcontrol.flowmetrics import FlowMetrics
 from harness.apiserver.flowcontrol.queueset import QueueSet
 from harness.apiserver.flowcontrol.ticket import Activity, Admission, Ticket
 from harness.apiserver.flowcontrol.watches import WatchTracker
-from harness.apiserver.metrics import Metrics
+from harness.apiserver.metrics.families import Metrics
 
 BORROWING_PERIOD_S = 10.0
 WATERMARK_PERIOD_S = 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.apiserver.metrics import Metrics
+from harness.apiserver.metrics.families import Metrics
 
 
 class FlowMetrics:

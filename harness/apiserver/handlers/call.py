@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from harness.apiserver.authentication import UserInfo
+from harness.apiserver.auth.authentication import UserInfo
 from harness.apiserver.exchange import Exchange
 from harness.apiserver.handlers.negotiate import Representation
 from harness.apiserver.registry import Caller, Registry

@@ -15,17 +15,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from harness.apiserver.apierrors import bad_request, not_found, unclassified
-from harness.apiserver.cachedobject import CachedObject, Selection
-from harness.apiserver.cacher import CacheNotReady, Cacher
-from harness.apiserver.freshness import TooLarge
+from harness.apiserver.cache.cachedobject import CachedObject, Selection
+from harness.apiserver.cache.cacher import CacheNotReady, Cacher
+from harness.apiserver.cache.freshness import TooLarge
+from harness.apiserver.cache.history import TooOld
+from harness.apiserver.cache.uncached import StoreLister
+from harness.apiserver.cache.watchcache import Listing
 from harness.apiserver.handlers.call import Answer, Call
 from harness.apiserver.handlers.options import EXACT, ListOptions, list_options
 from harness.apiserver.handlers.shaping import list_answer, object_answer
-from harness.apiserver.history import TooOld
 from harness.apiserver.resources import Resource
-from harness.apiserver.store import Compacted, FutureRevision
-from harness.apiserver.uncached import StoreLister
-from harness.apiserver.watchcache import Listing
+from harness.apiserver.store.core import Compacted, FutureRevision
 from harness.wire import continues
 from harness.wire.gotext import quote
 from harness.wire.status import (

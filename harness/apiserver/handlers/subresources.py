@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from harness.apiserver.accounttokens import AccountTokens, Ref
 from harness.apiserver.admission import Attributes, Operation
 from harness.apiserver.admission.chain import Admission
 from harness.apiserver.apierrors import bad_request, conflict, invalid, invalid_value, not_found, required
+from harness.apiserver.auth.accounttokens import AccountTokens, Ref
 from harness.apiserver.clock import Promise
 from harness.apiserver.deletion import Deletion
 from harness.apiserver.handlers.call import Answer, Call, Object
@@ -18,7 +18,7 @@ from harness.apiserver.handlers.options import delete_options, write_options
 from harness.apiserver.handlers.shaping import finished, object_answer
 from harness.apiserver.handlers.writing import read_object
 from harness.apiserver.resources import Resource
-from harness.apiserver.store import GetResult
+from harness.apiserver.store.core import GetResult
 from harness.apiserver.strategies.pod import bind, binding_errors
 from harness.wire.rfc3339 import seconds
 from harness.wire.status import success

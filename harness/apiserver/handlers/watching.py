@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from harness.apiserver.apierrors import unclassified
-from harness.apiserver.cachedobject import CachedObject
+from harness.apiserver.cache.cachedobject import CachedObject
+from harness.apiserver.cache.watchers import Transform, Watcher, WatchOptions, WatchSink
 from harness.apiserver.clock import Promise
 from harness.apiserver.exchange import Exchange
 from harness.apiserver.handlers.call import Call
@@ -15,7 +16,6 @@ from harness.apiserver.handlers.options import list_options
 from harness.apiserver.handlers.reading import invalid_version
 from harness.apiserver.handlers.shaping import tables_for
 from harness.apiserver.views.partial import partial_object
-from harness.apiserver.watchers import Transform, Watcher, WatchOptions, WatchSink
 from harness.wire.status import StatusError, not_acceptable
 from harness.wire.watching import encode_event
 

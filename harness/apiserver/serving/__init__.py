@@ -2,6 +2,6 @@
 
 What belongs here: what Go's net/http and golang.org/x/net/http2 do beneath a kube-apiserver's handlers (framing,
 request bodies and their limit, keep-alive, GOAWAY and closing on shutdown, idle connections, back pressure). What does
-not: anything that knows a Kubernetes object, and the event loop: `harness.apiserver.server` owns the sockets and gives
-each session a `Channel`, so that sessions run in tests on scripted bytes and virtual time.
+not: anything that knows a Kubernetes object, and the event loop: `harness.apiserver.process.server` owns the sockets
+and gives each session a `Channel`, so that sessions run in tests on scripted bytes and virtual time.
 """

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from harness.apiserver.accounttokens import EXTENDED_S, ISSUER, AccountTokens, Ref
-from harness.apiserver.authentication import (
+from harness.apiserver.auth.accounttokens import EXTENDED_S, ISSUER, AccountTokens, Ref
+from harness.apiserver.auth.authentication import (
     ANONYMOUS_USER,
     Authenticator,
     UserInfo,
@@ -15,7 +15,7 @@ from harness.apiserver.authentication import (
     admin_user,
 )
 from harness.apiserver.clock import VirtualClock
-from harness.apiserver.metrics import Metrics
+from harness.apiserver.metrics.families import Metrics
 
 KEY = b"a key that all members of a pool share"
 ADMIN = admin_user()

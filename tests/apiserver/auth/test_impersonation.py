@@ -6,15 +6,15 @@ from random import Random
 
 import pytest
 
-from harness.apiserver.authentication import UserInfo, account_user, admin_user
-from harness.apiserver.authorization import Authorizer
-from harness.apiserver.capacity import Host
+from harness.apiserver.auth.authentication import UserInfo, account_user, admin_user
+from harness.apiserver.auth.authorization import Authorizer
+from harness.apiserver.auth.impersonation import Impersonation
+from harness.apiserver.auth.nodeauthorizer import NodeAuthorizer
+from harness.apiserver.auth.rbac import Binding, Rbac, Rule
 from harness.apiserver.clock import VirtualClock
-from harness.apiserver.costs import Costs
-from harness.apiserver.impersonation import Impersonation
-from harness.apiserver.metrics import Metrics
-from harness.apiserver.nodeauthorizer import NodeAuthorizer
-from harness.apiserver.rbac import Binding, Rbac, Rule
+from harness.apiserver.metrics.families import Metrics
+from harness.apiserver.model.capacity import Host
+from harness.apiserver.model.costs import Costs
 from harness.wire.paths import parse_path
 from harness.wire.status import StatusError
 

@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from harness.apiserver.authentication import UserInfo, admin_user
-from harness.apiserver.authorization import Authorizer, forbidden_message, forbidden_status
-from harness.apiserver.capacity import WATCH, Host
+from harness.apiserver.auth.authentication import UserInfo, admin_user
+from harness.apiserver.auth.authorization import Authorizer, forbidden_message, forbidden_status
+from harness.apiserver.auth.nodeauthorizer import NodeAuthorizer, NodeAuthorizerOptions
 from harness.apiserver.clock import VirtualClock
-from harness.apiserver.costs import Costs
-from harness.apiserver.metrics import Metrics
-from harness.apiserver.nodeauthorizer import NodeAuthorizer, NodeAuthorizerOptions
+from harness.apiserver.metrics.families import Metrics
+from harness.apiserver.model.capacity import WATCH, Host
+from harness.apiserver.model.costs import Costs
 from harness.wire.paths import parse_path
 from tests.apiserver.auth.pods import configmap_volume, pod, secret_volume
 

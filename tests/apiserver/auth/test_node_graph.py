@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.apiserver.nodegraph import Graph, Vertex, decode_pod, references
+from harness.apiserver.auth.nodegraph import Graph, Vertex, decode_pod, references
 from tests.apiserver.auth.pods import pod, secret_volume
 
 SECRET, CONFIGMAP = Vertex.SECRET, Vertex.CONFIGMAP

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from harness.apiserver.admission.attributes import Attributes, Operation
-from harness.apiserver.authentication import UserInfo, admin_user
-from harness.apiserver.noderestriction import NodeRestriction
+from harness.apiserver.admission.noderestriction import NodeRestriction
+from harness.apiserver.auth.authentication import UserInfo, admin_user
 from harness.apiserver.resources import RESOURCES
 from harness.wire.status import StatusError
 from tests.apiserver.auth.pods import pod, secret_volume

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.apiserver.authentication import ANONYMOUS_USER, UserInfo, account_user, admin_user
-from harness.apiserver.rbac import Binding, Rbac, Rule
+from harness.apiserver.auth.authentication import ANONYMOUS_USER, UserInfo, account_user, admin_user
+from harness.apiserver.auth.rbac import Binding, Rbac, Rule
 from harness.wire.paths import parse_path
 
 SOMEONE = UserInfo("someone", ("system:authenticated",))

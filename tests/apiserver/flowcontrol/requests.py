@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.apiserver.authentication import UserInfo, account_user, admin_user
+from harness.apiserver.auth.authentication import UserInfo, account_user, admin_user
 from harness.apiserver.clock import VirtualClock
 from harness.apiserver.flowcontrol import Admission, FlowController, Rejection, Ticket
-from harness.apiserver.metrics import Metrics
+from harness.apiserver.metrics.families import Metrics
 from harness.wire.paths import RequestInfo, parse_path
 
 LIST_PODS = parse_path("/api/v1/pods")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.apiserver.authentication import ANONYMOUS_USER, UserInfo
+from harness.apiserver.auth.authentication import ANONYMOUS_USER, UserInfo
 from harness.apiserver.flowcontrol.bootstrap import FLOW_SCHEMAS, PRIORITY_LEVELS
 from harness.apiserver.flowcontrol.classify import deal, hash_flow
 from harness.wire.paths import parse_path

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.apiserver.authentication import UserInfo
+from harness.apiserver.auth.authentication import UserInfo
 from harness.apiserver.clock import VirtualClock
 from harness.apiserver.flowcontrol import Admission, FlowController, Rejection, Ticket, WorkEstimate
-from harness.apiserver.metrics import Metrics
+from harness.apiserver.metrics.families import Metrics
 from tests.apiserver.flowcontrol.requests import GET_SECRET, LIST_PODS, Server, node, user
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.apiserver.authentication import UserInfo
+from harness.apiserver.auth.authentication import UserInfo
 from harness.apiserver.flowcontrol import Ticket, WorkEstimate
 from harness.apiserver.flowcontrol.controller import wait_limit
 from tests.apiserver.flowcontrol.requests import (

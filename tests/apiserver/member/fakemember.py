@@ -7,12 +7,12 @@ from random import Random
 from typing import Any
 
 from harness.apiserver.clock import VirtualClock
-from harness.apiserver.etcd import EtcdModel
 from harness.apiserver.member import Member
 from harness.apiserver.options import MemberOptions
-from harness.apiserver.replicated import ReplicatedStore
-from harness.apiserver.store import StoreCore
-from harness.apiserver.storeclient import LocalStore
+from harness.apiserver.store.client import LocalStore
+from harness.apiserver.store.core import StoreCore
+from harness.apiserver.store.etcd import EtcdModel
+from harness.apiserver.store.replicated import ReplicatedStore
 
 ADMIN = "secret-token"
 

@@ -6,7 +6,7 @@ import pytest
 from fakemember import Server
 
 from harness.apiserver.clock import Promise
-from harness.apiserver.store import StoreUnavailable
+from harness.apiserver.store.core import StoreUnavailable
 
 
 def test_the_first_member_makes_the_system_objects_and_the_others_find_them() -> None:

@@ -6,7 +6,7 @@ import pytest
 from fakemember import Server
 
 from harness.apiserver.flowcontrol.bootstrap import FLOW_SCHEMAS
-from harness.apiserver.requestmetrics import info_labels, route_labels
+from harness.apiserver.metrics.requestmetrics import info_labels, route_labels
 from harness.apiserver.resources import RESOURCES
 from harness.wire.paths import parse_path
 

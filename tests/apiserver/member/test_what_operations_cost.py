@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from fakemember import FakeExchange, Server
 
-from harness.apiserver.capacity import ETCD, Class
-from harness.apiserver.costs import Costs, operation_cost
+from harness.apiserver.model.capacity import ETCD, Class
+from harness.apiserver.model.costs import Costs, operation_cost
 
 COSTS = Costs()
 NAMESPACE = "/api/v1/namespaces/ns"

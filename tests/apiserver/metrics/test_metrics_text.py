@@ -7,11 +7,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Histogram as TheirHistogram
 from prometheus_client.parser import text_string_to_metric_families
 
-from harness.apiserver.capacity import ETCD, Host
 from harness.apiserver.clock import VirtualClock
-from harness.apiserver.costs import Costs
-from harness.apiserver.metrics import Load, Metrics
-from harness.apiserver.metrics_text import Family, Gauge, Histogram
+from harness.apiserver.metrics.families import Load, Metrics
+from harness.apiserver.metrics.text import Family, Gauge, Histogram
+from harness.apiserver.model.capacity import ETCD, Host
+from harness.apiserver.model.costs import Costs
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

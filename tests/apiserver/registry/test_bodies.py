@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.apiserver.cachedobject import splice
+from harness.apiserver.cache.cachedobject import splice
 from harness.apiserver.chain import parse_duration
 from harness.apiserver.handlers.bodies import decode_object, decode_options, without_nulls
 from harness.apiserver.handlers.negotiate import JSON, PROTOBUF, YAML, View, negotiate

@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from harness.apiserver.etcd import EtcdModel, EtcdOptions
+from harness.apiserver.store.etcd import EtcdModel, EtcdOptions
 from harness.wire.errors import ConfigError
 
 EXACT = {"fsync_sigma": 0.0, "rtt_sigma": 0.0, "fsync_s": 0.002, "rtt_s": 0.001}

@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 from harness.apiserver.clock import Promise, VirtualClock
-from harness.apiserver.etcd import EtcdModel, EtcdOptions
-from harness.apiserver.replicated import ReplicatedStore
-from harness.apiserver.store import StoreCore, StoreEvent, StoreTimeout, StoreUnavailable, Txn, TxnResult
+from harness.apiserver.store.core import StoreCore, StoreEvent, StoreTimeout, StoreUnavailable, Txn, TxnResult
+from harness.apiserver.store.etcd import EtcdModel, EtcdOptions
+from harness.apiserver.store.replicated import ReplicatedStore
 
 EXACT = {"fsync_sigma": 0.0, "rtt_sigma": 0.0, "fsync_s": 0.002, "rtt_s": 0.001, "compaction_s": 0.0}
 

@@ -15,11 +15,10 @@ import msgspec
 import pytest
 
 from harness.apiserver.clock import Promise
-from harness.apiserver.config import StoreConfig
-from harness.apiserver.etcd import EtcdModel
-from harness.apiserver.loopclock import LoopClock
-from harness.apiserver.replicated import ReplicatedStore
-from harness.apiserver.store import (
+from harness.apiserver.process.config import StoreConfig
+from harness.apiserver.process.loopclock import LoopClock
+from harness.apiserver.store.client import LocalStore, Store
+from harness.apiserver.store.core import (
     ABSENT,
     Compacted,
     FutureRevision,
@@ -29,8 +28,9 @@ from harness.apiserver.store import (
     StoreEvent,
     Txn,
 )
-from harness.apiserver.storeclient import LocalStore, Store
-from harness.apiserver.storesocket import connect
+from harness.apiserver.store.etcd import EtcdModel
+from harness.apiserver.store.replicated import ReplicatedStore
+from harness.apiserver.store.socketclient import connect
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ async def local(folder: Path) -> AsyncIterator[Callable[[str], Awaitable[Store]]
 def launch(folder: Path, members: tuple[str, ...] = MEMBERS, **etcd: float) -> subprocess.Popen[bytes]:
     config = StoreConfig(socket=str(folder / "store.sock"), members=members, etcd=etcd)
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness.apiserver.storeprocess"],
+        [sys.executable, "-m", "harness.apiserver.process.store"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

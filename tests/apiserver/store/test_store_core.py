@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from harness.apiserver.store import (
+from harness.apiserver.store.core import (
     ABSENT,
     Compacted,
     FutureRevision,

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.apiserver.store import Compacted, FutureRevision, StoreTimeout, StoreUnavailable, Txn
-from harness.apiserver.storeframes import FrameReader, error_of, failure, framed
-from harness.apiserver.storesocket import SocketStore, connect
+from harness.apiserver.store.core import Compacted, FutureRevision, StoreTimeout, StoreUnavailable, Txn
+from harness.apiserver.store.frames import FrameReader, error_of, failure, framed
+from harness.apiserver.store.socketclient import SocketStore, connect
 from harness.wire.errors import ConfigError
 from tests.apiserver.store.test_store_contract import Sink, finish, first_line, launch, settled, until
 
@@ -51,7 +51,7 @@ def test_it_ends_when_its_parent_lets_go_of_it_and_when_it_is_told_to(tmp_path: 
 )
 def test_what_it_cannot_use_is_one_line_and_exit_code_2(line: bytes, message: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "harness.apiserver.storeprocess"], input=line, capture_output=True, timeout=20
+        [sys.executable, "-m", "harness.apiserver.process.store"], input=line, capture_output=True, timeout=20
     )
     assert (done.returncode, done.stderr) == (2, b"")
     assert message in done.stdout.decode()

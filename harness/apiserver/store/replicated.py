@@ -1,0 +1,304 @@
+"""The store behind all members: what is written (`StoreCore`), when it is (`EtcdModel`), and who hears of it.
+
+Each member reads from its own replica, which is the store as of the last write that it has heard of. Writes are
+applied in the order in which they were proposed; each member gets the answer to its own write when its replica has it,
+before the event.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol, TypeVar
+
+from harness.apiserver.clock import Clock, Promise, Timer
+from harness.apiserver.store.core import (
+    GetResult,
+    HistoryResult,
+    RangeResult,
+    StoreCore,
+    StoreError,
+    StoreEvent,
+    StoreTimeout,
+    StoreUnavailable,
+    Txn,
+    TxnResult,
+)
+from harness.apiserver.store.etcd import EtcdModel
+
+T = TypeVar("T")
+
+UNAVAILABLE = "rpc error: code = Unavailable desc = etcd member is not running"
+TIMED_OUT = "etcdserver: request timed out"
+LEADER_LOST = "etcdserver: request timed out, possibly due to previous leader failure"
+
+
+class ReplicaSink(Protocol):
+    """Who follows one member's replica."""
+
+    def on_events(self, events: Sequence[StoreEvent]) -> None: ...
+
+
+class _Proposal:
+    __slots__ = ("at", "member", "promise", "timer", "txn", "visible")
+
+    def __init__(self, member: str, txn: Txn) -> None:
+        self.member = member
+        self.txn = txn
+        self.promise: Promise[TxnResult] = Promise()
+        self.timer: Timer | None = None
+        self.at = 0.0
+        self.visible: dict[str, float] = {}
+
+
+class _Replica:
+    """What one member has been sent and not yet applied, and who waits for it to."""
+
+    __slots__ = ("applied", "armed", "queue", "reads", "sink")
+
+    def __init__(self, applied: int) -> None:
+        self.applied = applied
+        self.queue: deque[tuple[float, StoreEvent | None, _Proposal, TxnResult]] = deque()
+        self.reads: list[
+            tuple[int, Callable[[], object]]
+        ] = []  # revision that must be applied, what to do then
+        self.sink: ReplicaSink | None = None
+        self.armed = False
+
+
+class ReplicatedStore:
+    """All members' etcd. Every promise fails with StoreTimeout where there is no quorum for too long."""
+
+    def __init__(self, core: StoreCore, model: EtcdModel, clock: Clock, slack_s: float = 0.0) -> None:
+        """`slack_s`: what is due within it is due; for clocks whose timers are that coarse."""
+        self._slack_s = slack_s
+        self.core = core
+        self.model = model
+        self._clock = clock
+        self._replicas = {name: _Replica(core.revision) for name in model.members}
+        self._inflight: deque[_Proposal] = deque()  # proposed to the leader, in order of commit
+        self._waiting: list[Callable[[], object]] = []  # for a leader, in order of arrival
+        self._commit_armed = False
+        self._generation = 0  # of leaders: timers of an earlier one do nothing
+        self._compact_next = core.revision
+        self._compaction: Timer | None = None
+        if model.options.compaction_s:
+            self._arm_compaction()
+
+    def close(self) -> None:
+        if self._compaction is not None:
+            self._compaction.cancel()
+
+    # ---- requests
+    def propose(self, member: str, txn: Txn) -> Promise[TxnResult]:
+        """A write by `member`; settles when its replica has applied it."""
+        proposal = _Proposal(member, txn)
+        if not self.model.alive(member):
+            proposal.promise.fail(StoreUnavailable(UNAVAILABLE))
+            return proposal.promise
+        self._bounded(proposal.promise)
+        self._with_leader(partial(self._send, proposal))
+        return proposal.promise
+
+    def get(self, member: str, key: str) -> Promise[GetResult]:
+        return self._read(member, lambda applied: self.core.get(key, applied))
+
+    def range(
+        self, member: str, prefix: str, start_key: str = "", limit: int = 0, revision: int = 0
+    ) -> Promise[RangeResult]:
+        def read(applied: int) -> RangeResult:
+            return self.core.range(prefix, start_key, limit, revision or applied)
+
+        return self._read(member, read)
+
+    def current_revision(self, member: str) -> Promise[int]:
+        return self._read(member, lambda applied: applied)
+
+    def history(self, member: str, prefix: str, after: int) -> Promise[HistoryResult]:
+        """From the member's own replica as it stands; waits for nobody."""
+        promise: Promise[HistoryResult] = Promise()
+        applied = self._replicas[member].applied
+        try:
+            events = [event for event in self.core.events(after, applied) if event.key.startswith(prefix)]
+            promise.resolve(HistoryResult(events, applied))
+        except StoreError as error:
+            promise.fail(error)
+        return promise
+
+    def follow(self, member: str, sink: ReplicaSink | None) -> int:
+        """Send what the member's replica applies to `sink` from now on (None: to nobody); up to where it has."""
+        replica = self._replicas[member]
+        replica.sink = sink
+        return replica.applied
+
+    # ---- members
+    def member_lost(self, member: str) -> None:
+        """Its host is gone, and with it what it proposed and nobody else had."""
+        if not self.model.alive(member):
+            return
+        led = self.model.leader == member
+        pause_s = self.model.lose(member)
+        replica = self._replicas[member]
+        replica.queue.clear()
+        replica.reads.clear()
+        replica.sink = None
+        if led or self.model.leader is None:
+            self._withdraw(member)
+        self._elect_after(pause_s)
+
+    def member_back(self, member: str) -> None:
+        """It has caught up with the others."""
+        if self.model.alive(member):
+            return
+        pause_s = self.model.restore(member)
+        self._replicas[member].applied = self.core.revision
+        self._elect_after(pause_s)
+
+    def _withdraw(self, lost: str) -> None:
+        """Without a leader, what is not committed waits for the next; the lost member's own goes with it."""
+        self._generation += 1
+        self._commit_armed = False
+        proposals, self._inflight = self._inflight, deque()
+        for proposal in proposals:
+            if proposal.member == lost:
+                proposal.promise.fail(StoreTimeout(LEADER_LOST))
+            else:
+                self._bounded(proposal.promise)
+        survivors = [proposal for proposal in proposals if proposal.member != lost]
+        self._waiting[:0] = [partial(self._send, proposal) for proposal in survivors]
+
+    def _elect_after(self, pause_s: float | None) -> None:
+        if pause_s is not None:
+            self._clock.call_at(self._clock.now() + pause_s, self._elect)
+
+    def _elect(self) -> None:
+        if self.model.leader is None and self.model.elect() is not None:
+            waiting, self._waiting = self._waiting, []
+            for request in waiting:
+                request()
+
+    def _with_leader(self, request: Callable[[], object]) -> None:
+        if self.model.leader is None:
+            self._waiting.append(request)
+        else:
+            request()
+
+    # ---- writes
+    def _send(self, proposal: _Proposal) -> None:
+        if proposal.promise.done:  # timed out while there was no leader
+            return
+        commit = self.model.write(proposal.member, self._clock.now())
+        proposal.at = commit.at
+        proposal.visible = commit.visible
+        self._inflight.append(proposal)
+        if not self._commit_armed:
+            self._commit_armed = True
+            self._clock.call_at(commit.at, self._commit, self._generation)
+
+    def _commit(self, generation: int) -> None:
+        """Write down what is committed by now, and send it to the replicas."""
+        if generation != self._generation:
+            return
+        now = self._clock.now() + self._slack_s
+        while self._inflight and self._inflight[0].at <= now:
+            proposal = self._inflight.popleft()
+            result, event = self.core.txn(proposal.txn)
+            for name, replica in self._replicas.items():
+                if self.model.alive(name) and (event is not None or name == proposal.member):
+                    at = proposal.visible.get(name, now)  # not there: it was away when this was proposed
+                    if replica.queue:
+                        at = max(at, replica.queue[-1][0])
+                    replica.queue.append((at, event, proposal, result))
+                    self._arm(name, replica)
+        self._commit_armed = bool(self._inflight)
+        if self._inflight:
+            self._clock.call_at(self._inflight[0].at, self._commit, generation)
+
+    def _arm(self, name: str, replica: _Replica) -> None:
+        if not replica.armed:
+            replica.armed = True
+            self._clock.call_at(replica.queue[0][0], self._apply, name)
+
+    def _apply(self, name: str) -> None:
+        """A member's replica has heard of what is due."""
+        replica = self._replicas[name]
+        replica.armed = False
+        now = self._clock.now() + self._slack_s
+        events: list[StoreEvent] = []
+        answers: list[tuple[_Proposal, TxnResult]] = []
+        while replica.queue and replica.queue[0][0] <= now:
+            _, event, proposal, result = replica.queue.popleft()
+            if event is not None and event.revision > replica.applied:
+                replica.applied = event.revision
+                events.append(event)
+            if proposal.member == name:
+                answers.append((proposal, result))
+        if replica.queue:
+            self._arm(name, replica)
+        for proposal, result in answers:
+            proposal.promise.resolve(result)
+        if events and replica.sink is not None:
+            replica.sink.on_events(events)
+        if replica.reads:
+            self._serve(replica)
+
+    # ---- reads
+    def _read(self, member: str, read: Callable[[int], T]) -> Promise[T]:
+        """Answer from the member's replica once that has everything which was committed when the read began."""
+        promise: Promise[T] = Promise()
+        if not self.model.alive(member):
+            promise.fail(StoreUnavailable(UNAVAILABLE))
+            return promise
+        self._bounded(promise)
+        self._with_leader(partial(self._confirm, member, read, promise))
+        return promise
+
+    def _confirm(self, member: str, read: Callable[[int], T], promise: Promise[T]) -> None:
+        replica = self._replicas[member]
+        needed = self.core.revision
+
+        def answer() -> None:
+            try:
+                promise.resolve(read(replica.applied))
+            except StoreError as error:
+                promise.fail(error)
+
+        def confirmed() -> None:
+            if replica.applied >= needed:
+                answer()
+            elif self.model.alive(member):
+                replica.reads.append((needed, answer))
+
+        now = self._clock.now()
+        at = self.model.read(member, now)
+        if at <= now + self._slack_s:
+            confirmed()
+        else:
+            self._clock.call_at(at, confirmed)
+
+    def _serve(self, replica: _Replica) -> None:
+        ready = [answer for needed, answer in replica.reads if needed <= replica.applied]
+        replica.reads = [read for read in replica.reads if read[0] > replica.applied]
+        for answer in ready:
+            answer()
+
+    # ---- helpers
+    def _bounded(self, promise: Promise[T]) -> None:
+        """Fail the promise after etcd's own request timeout if there is no leader now."""
+        if self.model.leader is not None:
+            return
+        until = self._clock.now() + self.model.options.request_timeout_s
+        timer = self._clock.call_at(until, promise.fail, StoreTimeout(TIMED_OUT))
+        promise.then(lambda _: timer.cancel())
+
+    def _arm_compaction(self) -> None:
+        self._compaction = self._clock.call_at(
+            self._clock.now() + self.model.options.compaction_s, self._compact
+        )
+
+    def _compact(self) -> None:
+        """As apiservers do: each time, to where the store was the time before (etcd3/compact.go)."""
+        self.core.compact(self._compact_next)
+        self._compact_next = self.core.revision
+        self._arm_compaction()
