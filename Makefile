@@ -21,7 +21,7 @@ demo: setup
 	$(BIN)/swarmlet demo
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 check: setup
 	$(BIN)/ruff check .

@@ -15,7 +15,7 @@ Make = Callable[[int], Work]
 """Prepares `n` operations, untimed; what it returns does them, timed."""
 
 _WARM_UP_SHARE = 20
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def calls(operation: Work) -> Make:
@@ -74,4 +74,4 @@ def grown_kb(make: Callable[[int], object], n: int) -> float:
 def resident_bytes() -> int:
     """This process's resident memory, after a collection."""
     gc.collect()
-    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE

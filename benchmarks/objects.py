@@ -128,6 +128,26 @@ def secret(name: str) -> dict[str, Any]:
     }
 
 
+def event(name: str) -> dict[str, Any]:
+    """As a kubelet tells of a pod."""
+    involved = {"kind": "Pod", "namespace": "default", "name": "p0", "uid": "uid-p0", "apiVersion": "v1"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": "default"},
+        "involvedObject": {**involved, "fieldPath": "spec.containers{c}"},
+        "reason": "Started",
+        "message": "Started container c",
+        "source": {"component": "kubelet", "host": "n0"},
+        "firstTimestamp": STAMP,
+        "lastTimestamp": STAMP,
+        "count": 1,
+        "type": "Normal",
+        "reportingComponent": "kubelet",
+        "reportingInstance": "n0",
+    }
+
+
 def lease(name: str) -> dict[str, Any]:
     spec = {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": "2026-01-01T00:00:00.000000Z"}
     return {"metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": spec}

@@ -19,7 +19,8 @@ class Better(Enum):
 class Line(msgspec.Struct, frozen=True):
     """One row of the table: a value for each repeat, in `unit`.
 
-    `real` is what the same operation costs a real server, in the same unit; None where there is no such figure.
+    `real` is what the same operation costs a real server, in the same unit; `aim` is what the median is to be at most.
+    None where there is no such figure.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Line(msgspec.Struct, frozen=True):
     values: list[float]
     better: Better = Better.LOWER
     real: float | None = None
+    aim: float | None = None
 
     @property
     def median(self) -> float:

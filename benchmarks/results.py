@@ -69,6 +69,10 @@ def table(lines: Iterable[Line], before: Mapping[str, Line] | None = None) -> Ta
     grid.add_column("unit")
     for heading in ("median", "range", "real server", "real ÷ ours"):
         grid.add_column(heading, justify="right")
+    lines = list(lines)
+    aims = any(line.aim is not None for line in lines)
+    if aims:
+        grid.add_column("aim", justify="right")
     if before is not None:
         grid.add_column("now ÷ then", justify="right")
     suite = None
@@ -76,7 +80,9 @@ def table(lines: Iterable[Line], before: Mapping[str, Line] | None = None) -> Ta
         if suite is not None and line.name.partition("/")[0] != suite:
             grid.add_section()
         suite = line.name.partition("/")[0]
-        grid.add_row(*_cells(line), *([] if before is None else [_compared(line, before.get(line.name))]))
+        aim = [_aim(line)] if aims else []
+        then = [] if before is None else [_compared(line, before.get(line.name))]
+        grid.add_row(*_cells(line), *aim, *then)
     return grid
 
 
@@ -84,6 +90,13 @@ def _cells(line: Line) -> list[str]:
     spread = f"{_number(min(line.values))} to {_number(max(line.values))}"
     real = ["", ""] if line.real is None else [_number(line.real), f"×{line.real / line.median:.2g}"]
     return [line.name, line.unit, _number(line.median), spread, *real]
+
+
+def _aim(line: Line) -> Text:
+    if line.aim is None:
+        return Text("")
+    met = line.median <= line.aim
+    return Text(f"{_number(line.aim)} {'met' if met else 'missed'}", style="green" if met else "red")
 
 
 def _compared(line: Line, before: Line | None) -> Text:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from harness.pool.commands import app as pool_app
 from harness.wire.errors import SwarmletError
 
 app = typer.Typer(
@@ -20,7 +20,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-pool_app = typer.Typer(help="Emulated control planes on this machine.", no_args_is_help=True)
 app.add_typer(pool_app, name="pool")
 console = Console()
 
@@ -67,6 +66,10 @@ def run(
     overrides: Annotated[
         list[str] | None, typer.Option(help="ClusterLoader2 override file; may be repeated")
     ] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help="a fault of the emulated pool, as locust's --fault takes it; may be repeated"),
+    ] = None,
     rate: Annotated[float, typer.Option(help="kubelets registering each second")] = 50.0,
     timeout: Annotated[int, typer.Option(help="seconds after which the run is ended")] = 3600,
     record: Annotated[str, typer.Option(help="folder of the run record; default reports/runs/<time>")] = "",
@@ -86,6 +89,8 @@ def run(
         arguments += ["--kubeconfig", kubeconfig]
     for override in overrides or ():
         arguments += ["--overrides", override]
+    for spec in fault or ():
+        arguments += ["--fault", spec]
     began = time.monotonic()
 
     def tell(event: dict[str, object]) -> None:
@@ -115,40 +120,6 @@ def report(
 def _records_in(folder: Path) -> list[Path]:
     samples = folder / "samples"
     return sorted(path for path in samples.iterdir() if path.is_dir()) if samples.is_dir() else [folder]
-
-
-@pool_app.command("up")
-def pool_up(
-    members: Annotated[int, typer.Option(help="apiservers")] = 1,
-    nodes: Annotated[int, typer.Option(help="size of the fleet it is for; sets --cores auto")] = 100,
-    cores: Annotated[
-        str, typer.Option(help="modelled cores of each: a number, auto (8 x nodes / 5000), or host")
-    ] = "auto",
-    port: Annotated[int, typer.Option(help="of the first member, the others follow; 0: free ones")] = 0,
-    kubeconfig: Annotated[Path, typer.Option(help="where to write the kubeconfig")] = Path(
-        "swarmlet.kubeconfig"
-    ),
-    seed: Annotated[int, typer.Option(help="of everything drawn at random")] = 1,
-) -> None:
-    """Start emulated apiservers over one store, until Ctrl-C."""
-    from harness.pool.emulated import EmulatedPool, PoolOptions
-    from harness.pool.supervisor import supervise
-
-    options = PoolOptions(
-        members=members, nodes=nodes, cores=cores, seed=seed, port=port, kubeconfig=str(kubeconfig.absolute())
-    )
-
-    def ready(pool: EmulatedPool) -> None:
-        table = Table("member", "address", "pid", box=None)
-        for member in pool.members:
-            table.add_row(member.name, member.url, str(member.pid))
-        console.print(table)
-        console.print(f"ready; kubectl --kubeconfig {kubeconfig} get nodes", soft_wrap=True)
-
-    def happened(event: dict[str, object]) -> None:
-        console.print(f"[red]{event['process']} ended unasked with code {event['code']}[/]")
-
-    supervise(options, on_ready=ready, on_event=happened, ended=threading.Event())
 
 
 @app.command()

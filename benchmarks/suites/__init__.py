@@ -6,6 +6,7 @@ import importlib
 
 SUITES = (
     "machine",
+    "operations",
     "codec",
     "wire",
     "client",

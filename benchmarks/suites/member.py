@@ -41,6 +41,7 @@ class Exchange:
     __slots__ = ("answer", "body", "headers", "method", "path", "status")
     peer = "127.0.0.1"
     http2 = True
+    certificate = None
     buffered = 0
 
     def __init__(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
@@ -63,7 +64,7 @@ class Exchange:
 
     def on_drain(self, callback: Callable[[], None]) -> None: ...
 
-    def on_gone(self, callback: Callable[[], None]) -> None: ...
+    def on_gone(self, callback: Callable[[], None], *, instead: bool = False) -> None: ...
 
 
 def exchange(method: str, path: str, body: Any = None, node: str = "", patch: bool = False) -> Exchange:

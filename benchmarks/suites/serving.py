@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from types import TracebackType
 
@@ -26,6 +26,10 @@ _IN_FLIGHT = (1, 10, 100)
 _CONNECTIONS = 100
 _STREAMS = 35
 _EVENTS = 5
+_WATCH_LIST = (
+    "/api/v1/namespaces/default/secrets?allowWatchBookmarks=true&fieldSelector=metadata.name%3D{}"
+    "&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=1800&watch=true"
+)
 
 
 class Client:
@@ -70,6 +74,13 @@ class Client:
             self._connection.request(request_headers(f"/watch/{number}"))
         self._flush()
         self.take(count)
+
+    def send(self, paths: Iterable[str]) -> None:
+        """Ask a member, and wait for nothing."""
+        for path in paths:
+            headers = [(name, value) for name, value in request_headers(path) if name != b"authorization"]
+            self._connection.request([*headers, (b"authorization", b"Bearer benchmark")])
+        self._flush()
 
     def take(self, events: int) -> None:
         """Read until so many DATA frames have come."""
@@ -143,3 +154,21 @@ def watch(plan: Plan) -> Iterator[Line]:
             values.append((asker.usage().cpu_s - begun) / (_EVENTS * watches) * 1e6)
     yield Line("serving/watch/event", "us", values)
     yield Line(f"serving/watch/connection with {_STREAMS}", "KB", [max(kilobytes, 0.0)])
+
+
+@benchmark("serving/idle")
+def idle(plan: Plan) -> Iterator[Line]:
+    """Watch-lists of single secrets at a whole member, at rest, 35 on each of 300 TLS connections: memory for each."""
+    connections = plan.count(300)
+    with ExitStack() as stack:
+        address = stack.enter_context(listening())
+        asker = stack.enter_context(Client(address))
+        before = 0
+        for number in range(connections + connections // 4):
+            if number == connections // 4:
+                before = int(asker.ask("/memory"))
+            watcher = stack.enter_context(Client(address))
+            watcher.send(_WATCH_LIST.format(f"s{number}-{at}") for at in range(_STREAMS))
+            watcher.take(_STREAMS)
+        grown = int(asker.ask("/memory")) - before
+    yield Line("serving/idle/watch of one secret", "KB", [max(grown, 0) / (connections * _STREAMS) / 1024])

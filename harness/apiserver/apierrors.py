@@ -24,8 +24,8 @@ def not_found(resource: Resource, name: str) -> StatusError:
     return StatusError(status.not_found(resource.group, resource.resource, name))
 
 
-def already_exists(resource: Resource, name: str) -> StatusError:
-    return StatusError(status.already_exists(resource.group, resource.resource, name))
+def already_exists(resource: Resource, name: str, generated: bool = False) -> StatusError:
+    return StatusError(status.already_exists(resource.group, resource.resource, name, generated))
 
 
 def conflict(group: str, what: str, name: str, why: str = status.MODIFIED) -> StatusError:

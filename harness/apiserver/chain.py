@@ -8,11 +8,12 @@ handler.
 
 from __future__ import annotations
 
-import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from random import Random
+
+import msgspec
 
 from harness.apiserver.auth.authentication import Authenticator, UserInfo
 from harness.apiserver.auth.authorization import Authorizer, forbidden_status
@@ -20,18 +21,22 @@ from harness.apiserver.auth.impersonation import Impersonation
 from harness.apiserver.cache.cacher import Cacher
 from harness.apiserver.clock import Clock, Task, Timer, spawn
 from harness.apiserver.exchange import Exchange
-from harness.apiserver.flowcontrol import Admission, FlowController, Rejection, Ticket
+from harness.apiserver.flowcontrol import Admission, FlowController, MaxInFlight, Rejection
 from harness.apiserver.flowcontrol.controller import wait_limit
+from harness.apiserver.handlers import compression
 from harness.apiserver.handlers.call import Answer, Call
-from harness.apiserver.handlers.negotiate import negotiate
+from harness.apiserver.handlers.negotiate import negotiate, wants_pretty
 from harness.apiserver.handlers.reading import check_ready
-from harness.apiserver.handlers.watching import serve_watch, watch_options
+from harness.apiserver.handlers.shaping import prettied
+from harness.apiserver.handlers.watching import watch_options
 from harness.apiserver.metrics.requestmetrics import RequestMetrics, route_labels
 from harness.apiserver.model.capacity import Host
 from harness.apiserver.model.costs import operation_cost
+from harness.apiserver.openwatch import OpenWatch, OpenWatches
 from harness.apiserver.router import Endpoint, Router, read
 from harness.apiserver.store.core import StoreError, StoreTimeout, StoreUnavailable
 from harness.apiserver.strategies.base import new_uid
+from harness.wire.gotext import parse_duration
 from harness.wire.paths import PathError, RequestInfo, parse_path
 from harness.wire.status import (
     APF_REJECTED,
@@ -39,6 +44,7 @@ from harness.wire.status import (
     StatusError,
     bad_request,
     internal_error,
+    method_not_allowed,
     request_timeout,
     unauthorized,
     unclassified,
@@ -48,10 +54,9 @@ JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 NOT_FOUND_TEXT = b"404 page not found\n"
 _READS = frozenset({"get", "list"})
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
-Page = Callable[[RequestInfo, Exchange], tuple[int, str, bytes] | None]
+PageAnswer = tuple[int, str, bytes] | tuple[int, str, bytes, Mapping[str, str]] | None
+Page = Callable[[RequestInfo, Exchange], PageAnswer | Awaitable[PageAnswer]]
 """What answers paths that are no resources: (status, content type, body), None for an unknown path."""
 
 
@@ -64,7 +69,7 @@ class Chain:
         host: Host,
         authenticator: Authenticator,
         impersonation: Impersonation,
-        flow: FlowController,
+        flow: FlowController | MaxInFlight,
         authorizer: Authorizer,
         router: Router,
         pages: Page,
@@ -83,22 +88,15 @@ class Chain:
         self.metrics = metrics
         self.rng = rng
         self.request_timeout_s = request_timeout_s
-        self.open_watches = 0
-        self._uids: dict[str, dict[str, str]] = {}
+        self.watches = OpenWatches(clock, flow.watches)
+
+    @property
+    def open_watches(self) -> int:
+        return self.watches.count
 
     def handle(self, exchange: Exchange) -> None:
         """Answer one request; returns at once, or when it has been answered without waiting."""
         _Request(self, exchange).run()
-
-    def flow_headers(self, outcome: Ticket | Rejection) -> dict[str, str]:
-        """The headers that say which flow schema and priority level a request fell under."""
-        headers = self._uids.get(outcome.schema.name)
-        if headers is None:  # the uids are made from the names on each look
-            headers = self._uids[outcome.schema.name] = {
-                "x-kubernetes-pf-flowschema-uid": outcome.schema.uid,
-                "x-kubernetes-pf-prioritylevel-uid": outcome.level.uid,
-            }
-        return headers
 
 
 class _Request:
@@ -132,8 +130,9 @@ class _Request:
         self._task: Task[None] | None = None
 
     def run(self) -> None:
-        task = self._task = spawn(self._serve())
+        task = spawn(self._serve())
         if not task.outcome.done:
+            self._task = task
             self._exchange.on_gone(self._gone)
 
     # ---- life ------------------------------------------------------------------------------------------------------
@@ -160,6 +159,9 @@ class _Request:
             self._refuse(error.status)
         except StoreError as error:
             self._refuse(store_status(error))
+        except RecursionError:
+            # Nothing here recurses but along what a client sent. encoding/json gives up in the same words, at 10,000.
+            self._refuse(bad_request("exceeded max depth"))
         except Exception as error:
             self._fail(error)
         finally:
@@ -171,7 +173,7 @@ class _Request:
     def _fail(self, error: Exception) -> None:
         """A fault of ours: the client hears of it as of a panic upstream, and one line goes to the log."""
         trace = "".join(traceback.format_exception(error)).replace("\n", "\\n")
-        print(f"error: {self._exchange.method} {self._exchange.path}: {trace}", file=sys.stderr, flush=True)
+        print(f"error: {self._exchange.method[:20]} {self._exchange.path[:500]}: {trace}", file=sys.stderr, flush=True)
         if self._answered:
             self._exchange.abort()
         else:
@@ -186,7 +188,7 @@ class _Request:
             raise StatusError(unclassified(f"failed to get request info: {error}")) from None
         watch = info.verb == "watch"
         deadline_s = None if watch else self._deadline_s(info)
-        user = chain.authenticator.authenticate(exchange.headers)
+        user = chain.authenticator.authenticate(exchange.headers, exchange.certificate)
         if user is None:
             raise StatusError(unauthorized())
         user = chain.impersonation.impersonate(user, info, exchange.headers)
@@ -198,8 +200,11 @@ class _Request:
         await chain.host.work(costs.filters_us)
         decision = chain.authorizer.authorize(user, info)
         if not decision.allowed:
-            await chain.host.work(costs.forbidden_us - costs.filters_us)
-            raise StatusError(forbidden_status(user, info, decision.reason))
+            if decision.missed:
+                decision = await chain.authorizer.ask_again(user, info)
+            if not decision.allowed:
+                await chain.host.work(costs.forbidden_us - costs.filters_us)
+                raise StatusError(forbidden_status(user, info, decision.reason))
         if not info.is_resource:
             await self._page(info)
         elif not chain.router.serves_group(info):
@@ -224,14 +229,15 @@ class _Request:
     async def _admitted(self, user: UserInfo, info: RequestInfo, deadline_s: float | None) -> bool:
         """Wait for seats; False where the request was turned away and has been answered."""
         chain = self._chain
-        admission = self._admission = chain.flow.admit(user, info, wait_limit_s=wait_limit(deadline_s))
+        limit_s = wait_limit(deadline_s, chain.request_timeout_s)
+        admission = self._admission = chain.flow.admit(user, info, wait_limit_s=limit_s)
         outcome = await admission
-        self._flow_headers = chain.flow_headers(outcome)
-        if isinstance(outcome, Ticket):
-            self._waited_s = outcome.waited_s
-            return True
-        self._reject(outcome)
-        return False
+        self._flow_headers = outcome.headers
+        if isinstance(outcome, Rejection):
+            self._reject(outcome)
+            return False
+        self._waited_s = outcome.waited_s
+        return True
 
     def _reject(self, rejection: Rejection) -> None:
         assert self._info is not None
@@ -245,14 +251,31 @@ class _Request:
         costs = self._chain.host.costs
         await self._chain.host.work(costs.discovery_us - costs.filters_us)
         page = self._chain.pages(info, self._exchange)
+        if isinstance(page, Awaitable):
+            page = await page
         self._counted = page is not None
-        status, content_type, body = page or (404, TEXT, NOT_FOUND_TEXT)
-        self._respond(
-            status, content_type, body, {} if status < 400 else {"x-content-type-options": "nosniff"}
-        )
+        status, content_type, body = (404, TEXT, NOT_FOUND_TEXT) if page is None else page[:3]
+        more = dict(page[3]) if page is not None and len(page) == 4 else {}
+        if status >= 400:
+            more["x-content-type-options"] = "nosniff"
+        elif content_type.startswith(JSON) and body and self._is_indented(info):
+            body = prettied(body)
+        self._respond(status, content_type, body, more)
+
+    def _is_indented(self, info: RequestInfo) -> bool:
+        """Whether a page of JSON is: what is no API object always is (responsewriters.WriteRawJSON), discovery for whom
+        it is to be."""
+        if info.path in ("/", "/version"):
+            return True
+        return info.path.startswith("/api") and wants_pretty(self._exchange.headers, info.query)
 
     def _call(self, user: UserInfo, info: RequestInfo, endpoint: Endpoint) -> Call:
-        representation = negotiate(self._exchange.headers.get("accept", ""))
+        headers = self._exchange.headers
+        if self._exchange.method == "HEAD":  # resources have routes for GET, not for HEAD (as/endpoints/installer.go)
+            raise StatusError(method_not_allowed())
+        representation = negotiate(headers.get("accept", ""))
+        if wants_pretty(headers, info.query):
+            representation = msgspec.structs.replace(representation, pretty=True)
         return Call(
             self._exchange,
             info,
@@ -292,6 +315,11 @@ class _Request:
             answer = await chain.router.write(call)
             if info.verb == "deletecollection":
                 await chain.host.work(cost * (answer.objects - 1))
+        if call.representation.pretty and answer.content_type == JSON:
+            answer.body = prettied(answer.body)
+        if compression.is_wanted(answer, self._exchange.headers):
+            await chain.host.work(costs.gzip_kib_us * len(answer.body) / 1024)
+            compression.compress(answer)
         self._answer(answer)
 
     async def _watch(self, user: UserInfo, info: RequestInfo) -> None:
@@ -305,29 +333,19 @@ class _Request:
         if isinstance(endpoint.source, Cacher):
             check_ready(endpoint.source)
         required = options.fields.required if options.fields is not None else _requires_nothing
-        forget = chain.flow.watches.register(info, required)
-        chain.metrics.watch_opened(info)
-        chain.open_watches += 1
         self._answered = True  # from here on what goes wrong is said in the stream
-        headers = self._headers(JSON, {})
-        try:
-            await serve_watch(call, endpoint.source, options, headers, self._initialized)
-        finally:
-            forget()
-            chain.open_watches -= 1
-            self._counted = False
-            duration_s = chain.clock.now() - self._started_at
-            chain.metrics.watch_ended(info, duration_s, self._waited_s)
-
-    def _initialized(self) -> None:
-        """The initial events are queued: the seats are free again, and the watch goes on without any."""
-        info = self._info
-        assert info is not None
-        if self._admission is not None:
-            self._admission.cancel()
-        if info.query.get("sendInitialEvents") == "true":
-            duration_s = self._chain.clock.now() - self._started_at
-            self._chain.metrics.initial_events_sent(info, duration_s)
+        watch = OpenWatch(
+            chain.watches,
+            self._exchange,
+            self._headers(JSON, {}),
+            chain.metrics.watch(info),
+            self._admission,
+            self._started_at,
+            self._waited_s,
+        )
+        self._admission = None  # the seats are the watch's, until its initial events are queued
+        watch.begin(endpoint.source, options, info, required)
+        self._exchange.on_gone(watch.gone, instead=True)  # and all that this request was is let go
 
     # ---- answers ---------------------------------------------------------------------------------------------------
     def _headers(self, content_type: str, more: dict[str, str]) -> dict[str, str]:
@@ -348,7 +366,10 @@ class _Request:
             headers["retry-after"] = status.retry_after_header
         if status.code == 403:
             headers["x-content-type-options"] = "nosniff"
-        self._respond(status.http_status, JSON, status.body(), headers)
+        body = status.body()
+        if wants_pretty(self._exchange.headers, {} if self._info is None else self._info.query):
+            body = prettied(body)
+        self._respond(status.http_status, JSON, body, headers)
 
     def _respond(
         self, status: int, content_type: str, body: bytes, more: dict[str, str], count: bool = True
@@ -365,15 +386,6 @@ class _Request:
 
 def _requires_nothing(field: str) -> None:
     return None
-
-
-def parse_duration(text: str) -> float | None:
-    """Seconds of a Go duration (``10s``, ``7m12s``), None where it is none."""
-    if text == "0":
-        return 0.0
-    if not text or _DURATION.sub("", text):
-        return None
-    return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
 
 
 def store_status(error: StoreError) -> Status:

@@ -1,19 +1,19 @@
-"""What a client reads first: API versions, groups, resources, the server's version, and enough OpenAPI for kubectl.
+"""What a client reads first: API versions, groups, resources, the server's version.
 
-All documents are made once from the table of resources. Mirrors as/endpoints/discovery (aggregated documents:
-discovery/aggregated) and cm/pkg/handler3 for OpenAPI. Of the schemas only what kubectl asks for is given: which kinds
-there are, and that their writes take ``fieldValidation``.
+Documents are made from the table of resources, and again where custom resources come and go. Mirrors
+as/endpoints/discovery (aggregated documents: discovery/aggregated); OpenAPI is a package of its own.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from harness.apiserver.openapi import CustomType, OpenApi
 from harness.apiserver.resources import Resource
 
 Object = dict[str, Any]
@@ -34,12 +34,14 @@ VERSION = {
     "compiler": "gc",
     "platform": "linux/amd64",
 }
+_AGGREGATED_PATHS = ("/api", "/apis")
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _VERBS_OF: dict[str, tuple[str, ...]] = {
     "status": ("get", "patch", "update"),
     "binding": ("create",),
     "eviction": ("create",),
     "finalize": ("update",),
+    "log": ("get",),
     "token": ("create",),
 }
 _KIND_OF: dict[str, tuple[str, str, str]] = {  # subresource: group, version, kind of its body
@@ -77,7 +79,8 @@ def _entry(resource: Resource) -> Object:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    entry["storageVersionHash"] = storage_version_hash(resource)
+    if resource.stored:
+        entry["storageVersionHash"] = storage_version_hash(resource.hub or resource)
     return entry
 
 
@@ -93,31 +96,85 @@ def _subentry(resource: Resource, subresource: str) -> Object:
     return entry | {"kind": kind, "verbs": list(_VERBS_OF.get(subresource, ("get", "patch", "update")))}
 
 
+class Document(msgspec.Struct, frozen=True, gc=False):
+    body: bytes
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = {}
+    status: int = 200
+
+
 class Discovery:
-    """`document(path, accept)` gives (content type, body) of a discovery path, None where it is none of them."""
+    """Answers discovery paths. `serve_also` says which custom resources there are."""
 
     def __init__(self, resources: Sequence[Resource], server_address: str) -> None:
-        self._resources = resources
+        self._builtin = resources
+        self._address = server_address
+        self.openapi = OpenApi(resources, str(VERSION["gitVersion"]))
+        self._resources: Sequence[Resource] = ()
         self._groups: dict[str, list[str]] = {}
-        for resource in resources:
+        self._documents: dict[str, bytes] = {}
+        self._aggregated: dict[str, Document] = {}
+        self.serve_also(())
+
+    def serve_also(self, custom: Sequence[CustomType]) -> None:
+        """These custom resources, and no others; the first version of a group is its preferred one."""
+        self._resources = (*self._builtin, *(item.resource for item in custom))
+        self._groups = {}
+        for resource in self._resources:
             versions = self._groups.setdefault(resource.group, [])
             if resource.version not in versions:
                 versions.append(resource.version)
-        self._documents = self._make(server_address)
-        self._aggregated = {
-            "/api": _encode(self._aggregate([""])),
-            "/apis": _encode(self._aggregate([group for group in self._groups if group])),
-        }
+        self._documents = {}
+        self._aggregated = {}
+        self.openapi.serve_also(custom)
 
-    def document(self, path: str, accept: str) -> tuple[str, bytes] | None:
+    def document(
+        self, path: str, accept: str, headers: Mapping[str, str], query: Mapping[str, str]
+    ) -> Document | None:
+        """None where the path is none of discovery's. `headers` and `query` are the request's."""
         path = path.rstrip("/") or "/"
-        if path in self._aggregated and "as=APIGroupDiscoveryList" in accept and "v=v2;" in accept + ";":
-            return AGGREGATED, self._aggregated[path]
+        if path in _AGGREGATED_PATHS and (version := _aggregated_version(accept)):
+            return _unless_known(self._aggregate_of(path, version), headers)
+        if path.startswith("/openapi/"):
+            return self._openapi(path, accept, headers, query)
+        if not self._documents:
+            self._documents = self._make()
         body = self._documents.get(path)
-        return None if body is None else ("application/json", body)
+        return None if body is None else Document(body)
 
-    def _make(self, server_address: str) -> dict[str, bytes]:
-        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}
+    def _openapi(
+        self, path: str, accept: str, headers: Mapping[str, str], query: Mapping[str, str]
+    ) -> Document | None:
+        """cm/pkg/handler3/handler.go: an address with the present hash may be kept for a year."""
+        if path == "/openapi/v2" and "json" not in accept and "*/*" not in accept and accept:
+            return Document(b"", "text/plain; charset=utf-8", status=406)  # gnostic's protobuf alone
+        body = self.openapi.document(path)
+        if body is None:
+            return None
+        digest = hashlib.sha512(body).hexdigest().upper()
+        more = {"etag": f'"{digest}"', "vary": "Accept"}
+        wanted, (group, version) = query.get("hash", ""), _group_version(path)
+        if wanted and version:
+            present = self.openapi.hash_of(group, version)
+            if wanted != present:
+                return Document(b"", headers={"location": f"{path}?hash={present}"}, status=301)
+            more |= {"cache-control": "public, immutable", "etag": f'"{present}"'}
+        return _unless_known(Document(body, headers=more), headers)
+
+    def _aggregate_of(self, path: str, version: str) -> Document:
+        key = f"{path} {version}"
+        made = self._aggregated.get(key)
+        if made is None:
+            groups = [""] if path == "/api" else [group for group in self._groups if group]
+            body = _encode(self._aggregate(groups, version))
+            digest = hashlib.sha512(body).hexdigest().upper()
+            content_type = AGGREGATED.replace("v=v2;", f"v={version};")
+            made = Document(body, content_type, {"etag": f'"{digest}"', "vary": "Accept"})
+            self._aggregated[key] = made
+        return made
+
+    def _make(self) -> dict[str, bytes]:
+        address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self._address}
         documents: dict[str, Object] = {
             "/api": {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]},
             "/apis": {
@@ -126,8 +183,6 @@ class Discovery:
                 "groups": [self._group(group) for group in self._groups if group],
             },
             "/version": VERSION,
-            "/openapi/v3": self._openapi_index(),
-            "/openapi/v2": self._openapi_v2(),
         }
         for group, versions in self._groups.items():
             if group:
@@ -135,8 +190,8 @@ class Discovery:
             for version in versions:
                 prefix = self._prefix(group, version)
                 documents[f"/{prefix}"] = self._resource_list(group, version)
-                documents[f"/openapi/v3/{prefix}"] = self._openapi_v3(group, version)
-        documents["/"] = {"paths": [*sorted(documents), "/healthz", "/livez", "/metrics", "/readyz"]}
+        pages = ("/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz")
+        documents["/"] = {"paths": sorted((*documents, *pages))}
         return {path: _encode(document) + b"\n" for path, document in documents.items()}
 
     @staticmethod
@@ -165,67 +220,54 @@ class Discovery:
             "resources": entries,
         }
 
-    def _aggregate(self, groups: list[str]) -> Object:
+    def _aggregate(self, groups: list[str], version: str) -> Object:
         items = []
         for group in groups:
             versions = [
                 {
-                    "version": version,
+                    "version": served,
                     "resources": [
                         *([] if group else [_AGGREGATED_BINDINGS]),
-                        *(_aggregated(resource) for resource in self._in(group, version)),
+                        *(_aggregated(resource) for resource in self._in(group, served)),
                     ],
                     "freshness": "Current",
                 }
-                for version in self._groups.get(group, ())
+                for served in self._groups.get(group, ())
             ]
             metadata: Object = {"name": group} if group else {}
             metadata["creationTimestamp"] = None
             items.append({"metadata": metadata, "versions": versions})
         return {
             "kind": "APIGroupDiscoveryList",
-            "apiVersion": "apidiscovery.k8s.io/v2",
+            "apiVersion": f"apidiscovery.k8s.io/{version}",
             "metadata": {},
             "items": items,
         }
 
-    # ---- OpenAPI ---------------------------------------------------------------------------------------------------
-    def _openapi_index(self) -> Object:
-        paths = {}
-        for group, versions in self._groups.items():
-            for version in versions:
-                prefix = self._prefix(group, version)
-                digest = hashlib.sha256(repr(self._in(group, version)).encode()).hexdigest()
-                paths[prefix] = {"serverRelativeURL": f"/openapi/v3/{prefix}?hash={digest}"}
-        return {"paths": paths}
 
-    def _openapi_v3(self, group: str, version: str) -> Object:
-        paths: Object = {}
-        schemas: Object = {}
-        for resource in self._in(group, version):
-            name = _schema_name(resource)
-            schemas[name] = {"type": "object", "x-kubernetes-group-version-kind": [_gvk(resource)]}
-            scope = "/namespaces/{namespace}" if resource.namespaced else ""
-            collection = f"/{self._prefix(group, version)}{scope}/{resource.resource}"
-            paths[collection] = {"post": _operation(resource, name, "post")}
-            paths[collection + "/{name}"] = {
-                "put": _operation(resource, name, "put"),
-                "patch": _operation(resource, name, "patch"),
-            }
-        return {
-            "openapi": "3.0.0",
-            "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]},
-            "paths": paths,
-            "components": {"schemas": schemas},
-        }
+def _aggregated_version(accept: str) -> str:
+    """The version of the aggregated document that is asked for first, "" where none is."""
+    for clause in accept.split(","):
+        if "as=APIGroupDiscoveryList" in clause and "g=apidiscovery.k8s.io" in clause:
+            for version in ("v2", "v2beta1"):
+                if f"v={version};" in clause.strip() + ";":
+                    return version
+    return ""
 
-    def _openapi_v2(self) -> Object:
-        definitions = {
-            _schema_name(resource): {"type": "object", "x-kubernetes-group-version-kind": [_gvk(resource)]}
-            for resource in self._resources
-        }
-        info = {"title": "Kubernetes", "version": VERSION["gitVersion"]}
-        return {"swagger": "2.0", "info": info, "paths": {}, "definitions": definitions}
+
+def _unless_known(document: Document, headers: Mapping[str, str]) -> Document:
+    """304 to a client that has the document already (as/endpoints/discovery/aggregated/etag.go)."""
+    if headers.get("if-none-match") == document.headers["etag"]:
+        return Document(b"", document.content_type, document.headers, 304)
+    return document
+
+
+def _group_version(path: str) -> tuple[str, str]:
+    """Of a document's path below /openapi/v3; version "" of others."""
+    parts = path.removeprefix("/openapi/v3/").split("/")
+    if parts[0] == "api" and len(parts) == 2:
+        return "", parts[1]
+    return (parts[1], parts[2]) if parts[0] == "apis" and len(parts) == 3 else ("", "")
 
 
 def _aggregated(resource: Resource) -> Object:
@@ -262,21 +304,3 @@ _AGGREGATED_BINDINGS = {
 
 def _gvk(resource: Resource) -> Object:
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}
-
-
-def _schema_name(resource: Resource) -> str:
-    group = resource.group.split(".")[0] or "core"
-    return f"io.k8s.api.{group}.{resource.version}.{resource.kind}"
-
-
-def _operation(resource: Resource, schema: str, action: str) -> Object:
-    query = {"in": "query", "schema": {"type": "string", "uniqueItems": True}}
-    reference = {"schema": {"$ref": f"#/components/schemas/{schema}"}}
-    return {
-        "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": _gvk(resource),
-        "parameters": [
-            {"name": name, **query} for name in ("dryRun", "fieldManager", "fieldValidation", "pretty")
-        ],
-        "responses": {"200": {"description": "OK", "content": {"application/json": reference}}},
-    }

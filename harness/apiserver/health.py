@@ -28,7 +28,7 @@ class Health:
     def __init__(self, checks: Mapping[str, Check], ready_only: Mapping[str, Check]) -> None:
         self._live: dict[str, Check] = {"ping": _pass, "log": _pass, **checks}
         self._live |= dict.fromkeys(_ALWAYS[2:], _pass)
-        self._ready = {**self._live, **ready_only, "shutdown": _pass}
+        self._ready = {**self._live, **ready_only}
 
     def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, bytes] | None:
         root, _, name = path.strip("/").partition("/")

@@ -22,14 +22,17 @@ from harness.apiserver.apierrors import (
     not_found,
     unclassified,
 )
+from harness.apiserver.apply.endpoints import FieldManagers
+from harness.apiserver.apply.fieldmanager import settle_times
 from harness.apiserver.auth.authentication import UserInfo
 from harness.apiserver.cache.cachedobject import CachedObject, splice
 from harness.apiserver.clock import Clock, Promise
 from harness.apiserver.deletion import Deletion, Verdict, due_during_update
 from harness.apiserver.resources import Resource
+from harness.apiserver.schema import Schema
 from harness.apiserver.store.core import ABSENT, GetResult, KeyValue, Txn, TxnResult
 from harness.apiserver.strategies import Context, Strategy
-from harness.apiserver.strategies.shapes import check_stored, misfit
+from harness.apiserver.typed import Told, Types
 from harness.wire.gotext import quote
 from harness.wire.rfc3339 import seconds
 from harness.wire.status import Cause, StatusError
@@ -61,9 +64,28 @@ class Cache(Protocol):
     def get(self, key: str) -> CachedObject | None: ...
 
 
+class Claim(Protocol):
+    """What one write takes beside its object; see `serviceallocation`."""
+
+    async def take(self, new: Object, old: Object | None) -> None: ...
+
+    async def settle(self, new: Object | None) -> None: ...
+
+    async def give_back(self) -> None: ...
+
+
+class Allocator(Protocol):
+    """What gives objects of a resource that which no two of them may have."""
+
+    def claim(self, caller: Caller) -> Claim: ...
+
+    async def release(self, old: Object) -> None: ...
+
+
 class Caller(msgspec.Struct, frozen=True, gc=False):
     """Who writes what: `namespace` "" for cluster scope, `name` "" for what a body names. `etcd_us` is what a write
-    costs etcd, None where it is no request's."""
+    costs etcd, None where it is no request's. `manager` is who will own the fields that change, "" where managedFields
+    are settled already."""
 
     user: UserInfo
     namespace: str = ""
@@ -71,6 +93,7 @@ class Caller(msgspec.Struct, frozen=True, gc=False):
     subresource: str = ""
     dry_run: bool = False
     etcd_us: float | None = None
+    manager: str = ""
 
 
 class Written(msgspec.Struct, frozen=True, gc=False):
@@ -94,7 +117,8 @@ class _State(msgspec.Struct, gc=False):
 
 
 class Registry:
-    """One resource. `allocate` completes a new object with what must be unique (a service's cluster IP)."""
+    """One resource. `allocator` gives its objects what must be unique (a service's cluster IP);
+    `ttl_s` is how long what is written lasts, 0 for ever. `fields` keep its objects' managedFields."""
 
     def __init__(
         self,
@@ -105,18 +129,27 @@ class Registry:
         admission: Admission,
         clock: Clock,
         rng: random.Random,
-        allocate: Callable[[Object], None] | None = None,
+        allocator: Allocator | None = None,
+        ttl_s: float = 0.0,
     ) -> None:
         self.resource = resource
+        self._ttl_s = ttl_s
+        self.fields = FieldManagers(resource, lambda: strategy.merged_by)
         self.strategy = strategy
+        self._types = Types(strategy)
         self._store = store
         self._cache = cache
         self._admission = admission
         self._clock = clock
         self._rng = rng
-        self._allocate = allocate
+        self._allocator = allocator
         self._context = Context("", rng)
         self._context_at = -1
+
+    @property
+    def structure(self) -> Schema:
+        """The type of the bodies that this takes."""
+        return self.strategy.structure
 
     def context(self) -> Context:
         """Chance and the current second."""
@@ -132,13 +165,15 @@ class Registry:
         try:
             return await self._create(caller, new)
         except _WRONG_TYPE as error:
-            self._explain(new, error)
+            self._types.explain(new, error)
             raise
 
     async def _create(self, caller: Caller, new: Object) -> Written:
         meta = new["metadata"]
         self._check_namespace(meta, caller.namespace)
         self.strategy.default(new)
+        if "managedFields" in meta and caller.manager:
+            self.fields.of(caller.subresource).update(None, new, caller.manager, self.context().now)
         attributes = self._attributes(Operation.CREATE, caller, meta.get("name", ""), new, None)
         await self._admission.create(attributes)
         generated = not meta.get("name") and bool(meta.get("generateName"))
@@ -150,22 +185,35 @@ class Registry:
             self._check(new, self.strategy.metadata_errors(meta) + self.strategy.validate(new))
             if meta.get("resourceVersion"):
                 raise unclassified("resourceVersion should not be set on objects to be created")
-            if self._allocate is not None:
-                self._allocate(new)
             attempts -= 1
-            written = await self._insert(caller, new)
+            written = await self._insert_allocated(caller, new)
             if written is not None:
                 return written
             if attempts <= 0:
-                raise already_exists(self.resource, meta["name"])
+                raise already_exists(self.resource, meta["name"], bool(meta.get("generateName")))
+
+    async def _insert_allocated(self, caller: Caller, new: Object) -> Written | None:
+        """As `_insert`, with what the object takes beside itself."""
+        if self._allocator is None:
+            return await self._insert(caller, new)
+        claim = self._allocator.claim(caller)
+        try:
+            await claim.take(new, None)
+            written = await self._insert(caller, new)
+        except StatusError:
+            await claim.give_back()
+            raise
+        if written is None:
+            await claim.give_back()
+        return written
 
     async def _insert(self, caller: Caller, new: Object) -> Written | None:
         """None where the key exists."""
         key = self.resource.key(caller.namespace, new["metadata"]["name"])
-        value = self._encoded(new)
+        value = self._types.encoded(new, False, None)
         if caller.dry_run:
             return None if (await self._store.get(key)).kv is not None else Written(value, created=True)
-        result = await self._store.txn(Txn(key, value, ABSENT), caller.etcd_us)
+        result = await self._store.txn(Txn(key, value, ABSENT, self._ttl_s), caller.etcd_us)
         return Written(splice(value, result.revision), created=True) if result.succeeded else None
 
     # ---- update ----------------------------------------------------------------------------------------------------
@@ -222,20 +270,28 @@ class Registry:
         )
         raise conflict(self.resource.group, self.resource.resource, caller.name, text)
 
-    async def update(self, caller: Caller, mutate: Mutation, prepare: str | None = None) -> Written:
+    async def update(
+        self, caller: Caller, mutate: Mutation, prepare: str | None = None, told: Told | None = None
+    ) -> Written:
         """Change an object by `mutate`, again on each newer version until it is written. Raises StatusError.
 
         `prepare` is the subresource whose rules apply, None for the caller's; under "binding" nothing is completed.
+        `told` hears of fields that the type does not have.
         """
         key = self.resource.key(caller.namespace, caller.name)
         state = await self._read(key, caller.name)
         kind = caller.subresource if prepare is None else prepare
+        claim = None if self._allocator is None else self._allocator.claim(caller)
         while True:
             try:
-                new = self._changed(caller, mutate, state, kind)
-                value = self._encoded(new, kind)
+                new = self._changed(caller, mutate, state, kind, told)
+                if claim is not None:
+                    await claim.take(new, state.decode())
+                value = self._types.encoded(new, kind in _STATUS_ONLY, told)
             except StatusError:
                 if state.fresh:
+                    if claim is not None:
+                        await claim.give_back()
                     raise
                 state = await self._reread(key, caller.name)  # a stale copy must not refuse
                 continue
@@ -246,24 +302,32 @@ class Registry:
                 continue
             if caller.dry_run:
                 return Written(splice(value, state.revision))
-            if due_during_update(self.resource, new):
+            removes = due_during_update(self.resource, new)
+            if removes:
                 result = await self._store.txn(Txn(key, None, state.revision), caller.etcd_us)
             else:
-                result = await self._store.txn(Txn(key, value, state.revision), caller.etcd_us)
+                txn = Txn(key, value, state.revision, self._ttl_s)
+                result = await self._store.txn(txn, caller.etcd_us)
             if result.succeeded:
+                if claim is not None:
+                    await claim.settle(None if removes else new)
                 return Written(splice(value, result.revision))
             state = self._state(result.current, caller.name)
 
-    def _changed(self, caller: Caller, mutate: Mutation, state: _State, kind: str) -> Object:
+    def _changed(
+        self, caller: Caller, mutate: Mutation, state: _State, kind: str, told: Told | None
+    ) -> Object:
         """The new object, completed, admitted and valid."""
         old = state.decode()
         new = mutate(old, state.revision)
         if kind == "binding":
             return new
+        if told is not None:
+            new = self._types.known_at_the_top(new, told)
         try:
             return self._completed(caller, new, old, kind)
         except _WRONG_TYPE as error:
-            self._explain(new, error)
+            self._types.explain(new, error, told)
             raise
 
     def _completed(self, caller: Caller, new: Object, old: Object, kind: str) -> Object:
@@ -272,6 +336,9 @@ class Registry:
             strategy.default_status(new)
         else:
             strategy.default(new)
+        tracked = "managedFields" in old["metadata"] or "managedFields" in new["metadata"]
+        if tracked and caller.manager:
+            self.fields.of(caller.subresource).update(old, new, caller.manager, self.context().now)
         if kind == "finalize":
             spec = new.get("spec")
             strategy.fill_update(new, old, self.context())
@@ -282,7 +349,13 @@ class Registry:
         errors = strategy.metadata_update_errors(new["metadata"], old["metadata"])
         if not kind:
             errors += strategy.validate(new) + strategy.validate_update(new, old)
+        elif kind == "status":
+            errors += strategy.validate_status(new)
+        else:
+            errors += strategy.validate_subresource(kind, new, old)
         self._check(new, errors)
+        if tracked:
+            settle_times(new, old)
         return new
 
     # ---- delete ----------------------------------------------------------------------------------------------------
@@ -322,7 +395,14 @@ class Registry:
             verdict is Verdict.MARK_AND_REMOVE
         ):  # the end of the grace period is announced first, as upstream does
             result = await self._store.txn(Txn(key, None), caller.etcd_us)
+        if self._allocator is not None and verdict is not Verdict.MARK:
+            await self._allocator.release(old)
         return Written(splice(value, result.revision), deleted=verdict is not Verdict.MARK)
+
+    async def read(self, caller: Caller) -> Object:
+        """The object that `caller` names, as the cache has it, else as the store has it. Raises StatusError 404."""
+        key = self.resource.key(caller.namespace, caller.name)
+        return (await self._read(key, caller.name)).decode()
 
     # ---- helpers ---------------------------------------------------------------------------------------------------
     async def _read(self, key: str, name: str) -> _State:
@@ -345,27 +425,6 @@ class Registry:
     ) -> Attributes:
         return Attributes(
             operation, self.resource, caller.subresource, caller.namespace, name, caller.user, new, old
-        )
-
-    def _encoded(self, new: Object, kind: str = "") -> bytes:
-        """The bytes to store; what caches and authorizers could not read back is refused here. `kind` is the
-        subresource whose rules apply."""
-        value = _encode(self.strategy.ordered(new))
-        why = check_stored(self.resource.kind, value, kind in _STATUS_ONLY)
-        if why is not None:
-            raise self._cannot(why)
-        return value
-
-    def _explain(self, new: Object, error: Exception) -> None:
-        """Raise StatusError 400 where an object of the wrong shape was the cause of `error`."""
-        why = misfit(self.resource.kind, new)
-        if why is not None:
-            raise self._cannot(why) from error
-
-    def _cannot(self, why: str) -> StatusError:
-        kind = self.resource.kind
-        return bad_request(
-            f'{kind} in version "{self.resource.version}" cannot be handled as a {kind}: {why}'
         )
 
     def _check(self, new: Object, errors: list[Cause]) -> None:

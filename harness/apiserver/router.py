@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
 from harness.apiserver.admission import Admission
 from harness.apiserver.cache.cacher import Cacher
 from harness.apiserver.cache.uncached import Uncached
-from harness.apiserver.handlers import subresources, writing
+from harness.apiserver.handlers import applying, podlogs, scale, subresources, writing
 from harness.apiserver.handlers.call import Answer, Call
+from harness.apiserver.handlers.evictions import Evictions
 from harness.apiserver.handlers.options import list_options
 from harness.apiserver.handlers.reading import Read, Reader
 from harness.apiserver.handlers.shaping import list_answer
@@ -20,8 +21,13 @@ from harness.wire.paths import RequestInfo
 from harness.wire.status import StatusError, method_not_allowed, no_such_resource
 
 Write = Callable[[Call], Awaitable[Answer]]
+After = Callable[[Call, bytes], object]
+"""(the request, the body of its answer) -> ...; returns at once."""
 _NAMED = frozenset({"get", "update", "patch", "delete"})
 _COLLECTION = frozenset({"list", "watch", "create", "deletecollection"})
+_OF_PODS = ("ephemeralcontainers", "resize")
+_READS = {"scale": scale.get, "log": podlogs.get}
+_READABLE = frozenset({"approval", "status", *_OF_PODS, *_READS})
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -34,27 +40,59 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 
 class Router:
-    """Finds the endpoint of a request, and the handler of its verb and subresource."""
+    """Finds the endpoint of a request, and the handler of its verb and subresource. `authorize` is asked about creates
+    by apply; `reviews` answer creates of what is not stored; `after` hears of each write of a resource that has been
+    made. Both by group and resource."""
 
     def __init__(
-        self, endpoints: Sequence[Endpoint], admission: Admission, tokens: subresources.Tokens
+        self,
+        endpoints: Sequence[Endpoint],
+        admission: Admission,
+        tokens: subresources.Tokens,
+        authorize: applying.Authorize,
+        reviews: Mapping[tuple[str, str], Write] | None = None,
+        after: Mapping[tuple[str, str], After] | None = None,
     ) -> None:
+        self._reviews = reviews or {}
+        self._after = after or {}
+        patch = applying.chosen(writing.patch, applying.applier(authorize))
         self.endpoints = {
             (item.resource.group, item.resource.version, item.resource.resource): item for item in endpoints
         }
         self._groups = {(group, version) for group, version, _ in self.endpoints}
+        self._custom: list[tuple[str, str, str]] = []
+        budgets = self.endpoints["policy", "v1", "poddisruptionbudgets"]
+        assert isinstance(budgets.source, Cacher)
+        evictions = Evictions(admission, budgets.source, budgets.registry)
         self._writes: dict[tuple[str, str], Write] = {
             ("create", ""): writing.create,
             ("update", ""): writing.update,
             ("update", "status"): writing.update,
-            ("patch", ""): writing.patch,
-            ("patch", "status"): writing.patch,
+            ("patch", ""): patch,
+            ("patch", "status"): patch,
             ("delete", ""): writing.delete,
             ("create", "binding"): lambda call: subresources.binding(call, admission),
-            ("create", "eviction"): lambda call: subresources.eviction(call, admission),
+            ("create", "eviction"): evictions.create,
             ("update", "finalize"): subresources.finalize,
+            ("update", "scale"): scale.update,
+            ("patch", "scale"): applying.chosen(scale.patch, scale.apply),
+            **{("update", name): writing.update for name in _OF_PODS},
+            **{("patch", name): patch for name in _OF_PODS},
             ("create", "token"): tokens.create,
+            ("update", "approval"): writing.update,
+            ("patch", "approval"): patch,
         }
+
+    def serve_also(self, endpoints: Sequence[Endpoint]) -> None:
+        """These custom resources, and no others beside those that are built in."""
+        for key in self._custom:
+            del self.endpoints[key]
+        added = {
+            (item.resource.group, item.resource.version, item.resource.resource): item for item in endpoints
+        }
+        self._custom = [key for key in added if key not in self.endpoints]
+        self.endpoints |= {key: added[key] for key in self._custom}
+        self._groups = {(group, version) for group, version, _ in self.endpoints}
 
     def serves_group(self, info: RequestInfo) -> bool:
         """Whether there is such a group and version: paths of others are no paths at all."""
@@ -72,7 +110,7 @@ class Router:
             raise StatusError(no_such_resource())
         if subresource:
             known = (info.verb, subresource) in self._writes or (
-                info.verb == "get" and subresource == "status"
+                info.verb == "get" and subresource in _READABLE
             )
         elif info.verb not in resource.verbs:
             known = False
@@ -101,11 +139,19 @@ class Router:
             return await delete_collection(
                 call, self.endpoints[info.group, info.version, info.resource].reader
             )
-        return await self._writes[info.verb, info.subresource](call)
+        if not call.resource.stored:
+            return await self._reviews[info.group, info.resource](call)
+        answer = await self._writes[info.verb, info.subresource](call)
+        after = self._after.get((info.group, info.resource))
+        if after is not None and info.verb != "delete":
+            after(call, answer.body)
+        return answer
 
 
 async def read(call: Call, reader: Reader) -> Read:
     """get and list. Raises StatusError."""
+    if call.info.subresource in _READS:
+        return await _READS[call.info.subresource](call, reader)
     return await (reader.get(call) if call.info.verb == "get" else reader.list(call))
 
 

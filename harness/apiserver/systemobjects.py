@@ -1,19 +1,28 @@
-"""What a real apiserver creates on an empty store: system namespaces and the service ``kubernetes``.
+"""What a real apiserver creates on an empty store: namespaces, the system's priority classes, the range of cluster IPs,
+and the service ``kubernetes``.
 
-kk/pkg/controlplane/controller/systemnamespaces and kubernetesservice. The first member that starts makes them; the
-others find them there.
+kk/pkg/controlplane/controller/{systemnamespaces,kubernetesservice,defaultservicecidr} and
+kk/pkg/registry/scheduling/rest. The first member that starts makes them; the others find them there.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.apiserver.auth.authentication import UserInfo, admin_user
+from harness.apiserver.clock import Clock, Promise, sleep
+from harness.apiserver.deletion import Deletion
 from harness.apiserver.registry import Caller, Registry
+from harness.apiserver.store.core import GetResult
+from harness.apiserver.strategies.policies import SYSTEM_CLASSES
 from harness.wire.status import StatusError
 
 Object = dict[str, Any]
 NAMESPACES = ("kube-system", "kube-public", "kube-node-lease", "default")
+RETRY_S = 0.1
+ORPHANED_AFTER = 30  # attempts
 _LABELS = {"component": "apiserver", "provider": "kubernetes"}
 
 
@@ -22,19 +31,84 @@ def loopback_user() -> UserInfo:
     return admin_user("system:apiserver")
 
 
-async def create_system_objects(namespaces: Registry, services: Registry, cluster_ip: str) -> None:
-    """Create what is missing. Raises StoreError."""
+async def create_system_objects(
+    registries: Mapping[str, Registry],
+    read: Callable[[str], Promise[GetResult]],
+    clock: Clock,
+    cluster_ip: str,
+    cidr: str,
+) -> None:
+    """Create what is missing; `read(key)` asks the store. Raises StoreError."""
     user = loopback_user()
     for name in NAMESPACES:
-        await _ensure(namespaces, Caller(user), {"metadata": {"name": name}})
-    await _ensure(services, Caller(user, "default"), _kubernetes_service(cluster_ip))
+        await _ensure(registries["namespaces"], Caller(user), {"metadata": {"name": name}})
+    for name, (value, description) in SYSTEM_CLASSES.items():
+        new = {"metadata": {"name": name}, "value": value, "description": description}
+        await _ensure(registries["priorityclasses.scheduling.k8s.io"], Caller(user), new)
+    await _ensure_range(registries["servicecidrs.networking.k8s.io"], user, cidr)
+    await _ensure_service(registries, read, clock, cluster_ip)
 
 
-async def _ensure(registry: Registry, caller: Caller, new: Object) -> None:
+async def _ensure(registry: Registry, caller: Caller, new: Object) -> bool:
+    """Whether it was missing."""
     try:
         await registry.create(caller, new)
     except StatusError as error:
         if error.status.reason != "AlreadyExists":
+            raise
+        return False
+    return True
+
+
+async def _ensure_range(registry: Registry, user: UserInfo, cidr: str) -> None:
+    """The default range of cluster IPs, which is ready from the start (controller/defaultservicecidr)."""
+    name = "kubernetes"
+    if not await _ensure(registry, Caller(user), {"metadata": {"name": name}, "spec": {"cidrs": [cidr]}}):
+        return
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "lastTransitionTime": registry.context().now,
+        "reason": "",
+        "message": "Kubernetes default Service CIDR is ready",
+    }
+
+    def with_status(old: Object, revision: int) -> Object:
+        return {**old, "metadata": dict(old["metadata"]), "status": {"conditions": [ready]}}
+
+    await registry.update(Caller(user, name=name), with_status, "status")
+
+
+async def _ensure_service(
+    registries: Mapping[str, Registry],
+    read: Callable[[str], Promise[GetResult]],
+    clock: Clock,
+    cluster_ip: str,
+) -> None:
+    """The service that stands for the servers themselves. Its address may be taken by a member that starts at the same
+    time and is about to write the service; where that does not come, the address is an orphan and is freed."""
+    services, addresses = registries["services"], registries["ipaddresses.networking.k8s.io"]
+    user = loopback_user()
+    caller = Caller(user, "default")
+    for attempt in itertools.count():
+        if (await read(services.resource.key("default", "kubernetes"))).kv is not None:
+            return
+        try:
+            await _ensure(services, caller, _kubernetes_service(cluster_ip))
+            return
+        except StatusError as error:
+            if error.status.reason != "Invalid":
+                raise
+        await sleep(clock, RETRY_S)
+        if attempt == ORPHANED_AFTER:
+            await _remove(addresses, Caller(user, name=cluster_ip))
+
+
+async def _remove(registry: Registry, caller: Caller) -> None:
+    try:
+        await registry.delete(caller, Deletion())
+    except StatusError as error:
+        if error.status.code != 404:
             raise
 
 

@@ -54,6 +54,15 @@ class Sample(msgspec.Struct, frozen=True):
     labels: tuple[tuple[str, str], ...] = ()
 
 
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """This client now knows of a write that is followed under `key` (`harness.client.delivery`); the time since then
+    becomes a sample called `name`."""
+
+    key: str
+    name: str
+    labels: tuple[tuple[str, str], ...] = ()
+
+
 class Note(msgspec.Struct, frozen=True):
     """Something a run record keeps as an event: a phase, a barrier, a warning."""
 
@@ -83,10 +92,11 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Opened(msgspec.Struct, frozen=True, gc=False):
-    """A watch was answered 200; `member` is the endpoint that serves it."""
+    """A watch was answered 200; `member` is the endpoint that serves it, `content_type` the answer's ("" is JSON)."""
 
     key: Key
     member: str
+    content_type: str = ""
 
 
 class Received(msgspec.Struct, frozen=True, gc=False):
@@ -107,7 +117,7 @@ class Fired(msgspec.Struct, frozen=True, gc=False):
     key: Key
 
 
-Action: TypeAlias = Send | Cancel | Arm | Disarm | Sample | Note | Finished
+Action: TypeAlias = Send | Cancel | Arm | Disarm | Sample | Seen | Note | Finished
 Event: TypeAlias = Answered | Failed | Opened | Received | Closed | Fired
 
 

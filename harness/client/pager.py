@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from harness.client.store import Decode, object_key
+from harness.wire.objectviews import decode_list
 
 PAGE_LIMIT = 500  # pager.go:31
-
-
-class _ListMeta(
-    msgspec.Struct, gc=False, rename={"resource_version": "resourceVersion", "continue_token": "continue"}
-):
-    resource_version: str = ""
-    continue_token: str = ""
-
-
-class _ListBody(msgspec.Struct, gc=False):
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
-    items: list[msgspec.Raw] | None = None  # Go writes null for a nil slice
-
-
-_decode_list = msgspec.json.Decoder(_ListBody).decode
 
 
 class Pager:
@@ -65,12 +49,12 @@ class Pager:
 
     def page(self, body: bytes, decode: Decode) -> bool:
         """Take one page; True when it was the last. Raises msgspec.DecodeError for what is no list."""
-        found = _decode_list(body)
-        for item in found.items or ():
-            obj = decode(bytes(item))
+        metadata, items = decode_list(body)
+        for item in items:
+            obj = decode(item)
             self.objects[object_key(obj)] = obj
-        self.result_version = self.result_version or found.metadata.resource_version
-        self.continue_token = found.metadata.continue_token
+        self.result_version = self.result_version or metadata.resource_version
+        self.continue_token = metadata.continue_token
         if self.continue_token:
             self.paginated = True
         return not self.continue_token

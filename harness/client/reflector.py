@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from harness.client.backoff import REFLECTOR, Backoff
+from harness.client.delivery import followed, revision_key
 from harness.client.machine import (
     Action,
     Answered,
@@ -34,6 +35,7 @@ from harness.client.machine import (
     Opened,
     Received,
     Sample,
+    Seen,
     Send,
 )
 from harness.client.pager import PAGE_LIMIT, Pager
@@ -47,9 +49,19 @@ from harness.client.reflectorstates import (
 )
 from harness.client.requests import ResourceRef, list_, watch_
 from harness.client.store import Changed, Decode, Store, decode_object_view, object_key
+from harness.wire.objectviews import PROTOBUF, view_decoder
 from harness.wire.request import Failure, TransportError
 from harness.wire.status import StatusView, parse_status
-from harness.wire.watching import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, WatchDecoder, WatchError
+from harness.wire.watching import (
+    ADDED,
+    BOOKMARK,
+    DELETED,
+    ERROR,
+    MODIFIED,
+    ProtobufWatchDecoder,
+    WatchDecoder,
+    WatchError,
+)
 
 VERY_SHORT_S = 1.0
 """A watch that ends sooner, without an event, is an error (reflector.go: VeryShortWatchError)."""
@@ -65,6 +77,7 @@ class ReflectorSpec(msgspec.Struct, frozen=True):
     `timeout_range_s` bounds timeoutSeconds, drawn for each watch: 300 to 600, 1800 to 3600 for a kubelet's secrets
     and configmaps. `generated_client` False leaves ``timeout=`` out (a kubelet's pods). `watch_list` False is a
     client older than v1.35. `client` names the rate limiter that LISTs pass. `decode` makes the view that is kept.
+    One event in `follow_one_of` is `Seen`, 0 for none.
     """
 
     resource: ResourceRef
@@ -75,6 +88,7 @@ class ReflectorSpec(msgspec.Struct, frozen=True):
     watch_list: bool = True
     page_limit: int = PAGE_LIMIT
     client: str = "main"
+    follow_one_of: int = 0
 
 
 shared_spec = lru_cache(maxsize=256)(ReflectorSpec)
@@ -90,7 +104,7 @@ class _Bookmark(msgspec.Struct, gc=False):
     metadata: _BookmarkMeta = msgspec.field(default_factory=_BookmarkMeta)
 
 
-_decode_bookmark = msgspec.json.Decoder(_Bookmark).decode
+_decode_bookmark = view_decoder(_Bookmark)
 
 
 class Reflector:
@@ -136,6 +150,7 @@ class Reflector:
         generated_client: bool = True,
         watch_list: bool = True,
         client: str = "main",
+        follow_one_of: int = 0,
     ) -> None:
         self._spec = shared_spec(
             resource,
@@ -146,6 +161,7 @@ class Reflector:
             watch_list,
             PAGE_LIMIT,
             client,
+            follow_one_of,
         )
         self.key_prefix = key_prefix
         self.namespace = namespace
@@ -159,7 +175,7 @@ class Reflector:
         self._version_unavailable = False
         self._paginated = False
         self._backoff: Backoff | None = None
-        self._decoder: WatchDecoder | None = None
+        self._decoder: WatchDecoder | ProtobufWatchDecoder | None = None
         self._initial: dict[str, Any] | None = None
         self._pager: Pager | None = None
         self._stream_open = False
@@ -211,6 +227,8 @@ class Reflector:
                 self._move(Outcome.DUE, now, out)
         elif isinstance(event, Opened):
             self.member = event.member
+            if self._stream_open and event.content_type.startswith(PROTOBUF):
+                self._decoder = ProtobufWatchDecoder()
         elif isinstance(event, Closed):
             if self._stream_open:
                 self._closed(event.error, now, out)
@@ -329,7 +347,11 @@ class Reflector:
         changed = self.store.apply(self.key_prefix, kind is DELETED, obj)
         if changed is not None:
             out.append(changed)
-        self.last_resource_version = obj.metadata.resource_version
+        self.last_resource_version = version = obj.metadata.resource_version
+        if self._spec.follow_one_of and followed(version, self._spec.follow_one_of):
+            resource = self._spec.resource.resource
+            labels = (("member", self.member), ("resource", resource))
+            out.append(Seen(revision_key(resource, version), "watch_delivery_ms", labels))
 
     def _bookmark(self, raw: bytes, now: float, out: list[Output]) -> None:
         metadata = _decode_bookmark(raw).metadata

@@ -15,6 +15,7 @@ from math import inf
 
 import msgspec
 
+from harness.client.content import ContentType, prepared
 from harness.client.limiter import TokenBucket
 from harness.client.machine import (
     Action,
@@ -64,9 +65,10 @@ class Rest:
     """A machine around `inner`. Keys whose first item is "rest" are its own timers'.
 
     `limiters` holds the token bucket of each name that ``Request.client`` uses, None for a client without a limit.
+    `content` is the encoding that it speaks.
     """
 
-    __slots__ = ("_calls", "_inner", "_limiters", "_max_retries")
+    __slots__ = ("_calls", "_content", "_inner", "_limiters", "_max_retries")
 
     def __init__(
         self,
@@ -74,8 +76,10 @@ class Rest:
         limiters: Mapping[str, TokenBucket | None],
         *,
         max_retries: int = MAX_RETRIES,
+        content: ContentType = "json",
     ) -> None:
         self._inner = inner
+        self._content: ContentType = content
         self._limiters = limiters
         self._max_retries = max_retries
         self._calls: dict[Key, _Call] = {}
@@ -127,9 +131,10 @@ class Rest:
         out: list[Action] = []
         for action in actions:
             if isinstance(action, Send):
-                call = self._calls[action.key] = _Call(action.request, now)
-                if action.request.is_stream:
-                    out.append(action)
+                request = prepared(action.request, self._content)
+                call = self._calls[action.key] = _Call(request, now)
+                if request.is_stream:
+                    out.append(action if request is action.request else Send(action.key, request))
                 else:
                     self._throttle(action.key, call, now, out)
             elif isinstance(action, Cancel):

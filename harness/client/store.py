@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from harness.wire.objectviews import view_decoder
+
 Decode: TypeAlias = Callable[[bytes], Any]
 
 
@@ -32,7 +34,7 @@ class ObjectView(msgspec.Struct, gc=False):
 @cache
 def decoder_for(view: type[Any]) -> Decode:
     """The decode function of a msgspec Struct, one for all who ask: decoders are not small."""
-    return msgspec.json.Decoder(view).decode
+    return view_decoder(view)
 
 
 decode_object_view: Decode = decoder_for(ObjectView)

@@ -96,8 +96,11 @@ def progress_line(event: dict[str, Any]) -> str:
             return f"{event['name']}: {event['seconds']:.1f} s"
         case "mark":
             return f"noticed: {event['text']}"
-        case "fault":
-            return f"fault: {event['fault']} on {event['member']} for {event['seconds']:g} s"
+        case "fault-started":
+            length = "" if event["seconds"] is None else f" for {event['seconds']:g} s"
+            return f"fault: {event['fault']} on {event['member']}{length}"
+        case "fault-failed":
+            return f"fault {event['fault']} on {event['member']} failed: {event['error']}"
         case "run-ended":
             return f"run {event['status']}"
         case _:

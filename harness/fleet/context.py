@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from random import Random
 from typing import TypeAlias, TypeVar
 
@@ -11,7 +11,10 @@ import msgspec
 from harness.client.machine import Action
 from harness.fleet.options import KubeletOptions, Range
 from harness.wire import rfc3339
+from harness.wire.objectviews import view_decoder
+from harness.wire.protobuf import MAGIC
 from harness.wire.request import Response
+from harness.wire.status import parse_status
 
 Out: TypeAlias = list[Action]
 """Where a part puts its actions, in order: parts call one another, and one list keeps the order they acted in."""
@@ -66,9 +69,14 @@ def parsed(decoder: msgspec.json.Decoder[T], response: Response) -> T | None:
     if not response.ok:
         return None
     try:
+        if response.body[:4] == MAGIC:
+            return _in_protobuf(decoder.type)(response.body)
         return decoder.decode(response.body)
     except msgspec.MsgspecError:
         return None
+
+
+_in_protobuf = cache(view_decoder)
 
 
 _TEXTS = {  # am/api/errors/errors.go, NewGenericServerResponse: what client-go says where the body is no Status
@@ -83,6 +91,8 @@ _TEXTS = {  # am/api/errors/errors.go, NewGenericServerResponse: what client-go 
 
 def describe(response: Response, request: str) -> str:
     """The error that client-go makes of an answer, for an event's text; bounded. `request`: as in "get pods p"."""
+    if response.body[:4] == MAGIC:
+        return parse_status(response.body, response.status).message[:1024]
     found = response.body.find(b'"message":"')
     if found < 0:
         status = response.status

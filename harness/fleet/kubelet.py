@@ -18,6 +18,7 @@ from harness.fleet import lease, nodestatus, objectcache, podstatus, podworker, 
 from harness.fleet.context import Context, Out
 from harness.fleet.events import PART as EVENTS
 from harness.fleet.events import EventRecorder
+from harness.fleet.firstreads import FirstReads
 from harness.fleet.nodestatus import NodeStatus
 from harness.fleet.objectcache import ObjectCache
 from harness.fleet.options import KubeletOptions
@@ -78,9 +79,12 @@ class Kubelet:
         self._lease = lease.LeaseController(context)
         self._events = EventRecorder(context)
         self._cache = ObjectCache(context)
-        self._volumes = VolumeManager(context, self._cache, TokenManager(context), self._events)
+        first_reads, tokens = FirstReads(context), TokenManager(context)
+        self._volumes = VolumeManager(context, self._cache, tokens, self._events, first_reads)
         self._status = StatusManager(context)
-        self._workers = PodWorkers(context, self._cache, self._volumes, self._status, self._events)
+        self._workers = PodWorkers(
+            context, self._cache, self._volumes, self._status, self._events, first_reads
+        )
         self._touching = False
         own, no_headless = f"metadata.name={name}", "spec.clusterIP!=None"
         self._informers = {
@@ -233,7 +237,7 @@ class Kubelet:
                 if output.change is Change.DELETED:
                     self._workers.remove(output.object.uid, now, out)
                 else:
-                    self._workers.update(output.object, now, out)
+                    self._workers.update(output.object, self._pods.member, now, out)
         self._keep_touching(now, out)
 
     def _keep_touching(self, now: float, out: Out) -> None:

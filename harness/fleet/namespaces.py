@@ -1,9 +1,10 @@
 """Deletes what a terminating namespace holds, then the namespace. kk/pkg/controller/namespace.
 
 Five seconds after the deletion is seen (and after each later change of the namespace), with up to ten namespaces at
-once: GET the namespace; for pods LIST (how long they may take), DELETECOLLECTION, LIST (what is left). Only when no
-pod is left DELETECOLLECTION and LIST of each other resource, then PUT finalize. What remains is written into the
-namespace's status, and the next try comes after half the pods' grace period, or half of 15 s.
+once: GET the namespace; ask the server what resources it has (at each deletion anew); for pods LIST (how long they may
+take), DELETECOLLECTION, LIST (what is left). Only when no pod is left DELETECOLLECTION and LIST of each other resource,
+then PUT finalize. What remains is written into the namespace's status, and the next try comes after half of the pods'
+grace period, or half of 15 s.
 """
 
 from __future__ import annotations
@@ -16,18 +17,13 @@ from typing import Any
 
 import msgspec
 
+from harness.client.discovery import GROUPS, PATHS, GroupList, discover_, namespaced
 from harness.client.limiter import TokenBucket
 from harness.client.machine import Action, Answered, Arm, Disarm, Event, Failed, Sample, Send
 from harness.client.reflector import Output, Reflector
 from harness.client.requests import (
-    CONFIGMAPS,
-    EVENTS,
-    LEASES,
     NAMESPACES,
     PODS,
-    SECRETS,
-    SERVICEACCOUNTS,
-    SERVICES,
     ResourceRef,
     delete_collection_,
     get_,
@@ -48,9 +44,9 @@ _RETRY_S, _RETRY_CAP_S = 5.0, 60.0  # the controller's own rate limit of its que
 class NamespaceOptions:
     """Defaults are kube-controller-manager's."""
 
-    resources: tuple[ResourceRef, ...] = (SERVICES, EVENTS, LEASES, SECRETS, SERVICEACCOUNTS, CONFIGMAPS)
-    """What is deleted after the pods: every namespaced resource that the target serves, pods left out. The default is
-    what the emulated API server has."""
+    resources: tuple[ResourceRef, ...] | None = None
+    """What is deleted after the pods. None is whatever namespaced resources the target has, asked for at each deletion
+    as upstream does (namespaced_resources_deleter.go, discoverResourcesFn)."""
     delay_s: float = 5.0
     """Wait after the deletion is seen; namespaceDeletionGracePeriod."""
     workers: int = 10
@@ -70,6 +66,7 @@ class Step(Enum):
     """What a namespace waits for."""
 
     READ = "GET namespace"
+    DISCOVER = "GET /api, then /apis"
     ESTIMATE = "LIST pods, for their grace periods"
     DELETE = "DELETECOLLECTION"
     REMAINING = "LIST of what is left"
@@ -96,9 +93,11 @@ _OBJECT = msgspec.json.Decoder(dict[str, Any])
 class _Deletion:
     """One namespace being worked on."""
 
-    __slots__ = ("estimate_s", "index", "namespace", "remaining", "step")
+    __slots__ = ("estimate_s", "groups", "index", "namespace", "remaining", "resources", "step")
 
-    def __init__(self) -> None:
+    def __init__(self, resources: tuple[ResourceRef, ...] | None) -> None:
+        self.resources = resources or ()
+        self.groups: list[GroupList] = []
         self.step = Step.READ
         self.namespace: dict[str, Any] = {}
         self.index = -1  # of the resource at hand; -1 is pods
@@ -197,7 +196,7 @@ class NamespaceController:
             if name in self._active or len(self._active) >= self._options.workers:
                 waiting.append(name)
             else:
-                self._active[name] = _Deletion()
+                self._active[name] = _Deletion(self._options.resources)
                 out.append(Send(("work", name), get_(NAMESPACES, None, name)))
         self._ready = waiting
 
@@ -212,10 +211,12 @@ class NamespaceController:
                 self._failed(name, work, None, now, out)
                 return
             work.namespace = namespace
-            if "deletionTimestamp" in namespace.get("metadata", {}):
-                self._go(name, work, Step.ESTIMATE, out)
-            else:
+            if "deletionTimestamp" not in namespace.get("metadata", {}):
                 self._done(name)
+            else:
+                self._go(name, work, Step.DISCOVER if self._options.resources is None else Step.ESTIMATE, out)
+        elif work.step is Step.DISCOVER:
+            self._discovered(name, work, response, now, out)
         elif work.step is Step.ESTIMATE:
             grace_s = [pod.spec.termination_grace_period_seconds for pod in _items(response)]
             work.estimate_s = max(grace_s, default=0)
@@ -229,10 +230,22 @@ class NamespaceController:
         else:
             self._done(name)
 
+    def _discovered(self, name: str, work: _Deletion, response: Response, now: float, out: Out) -> None:
+        groups = parsed(GROUPS, response)
+        if groups is None:
+            self._failed(name, work, None, now, out)
+            return
+        work.groups.append(groups)
+        if len(work.groups) < len(PATHS):
+            self._go(name, work, Step.DISCOVER, out)
+            return
+        work.resources = tuple(each for each in namespaced(work.groups) if each != PODS)
+        self._go(name, work, Step.ESTIMATE, out)
+
     def _counted(self, name: str, work: _Deletion, remaining: int, now: float, out: Out) -> None:
         """Pods first and alone; of the other resources all are deleted before what is left is looked at."""
         work.remaining += remaining
-        last = work.index + 1 == len(self._options.resources)
+        last = work.index + 1 == len(work.resources)
         if work.remaining and (work.index < 0 or last):
             if self._note_remaining(work, now):
                 self._go(name, work, Step.STATUS, out)
@@ -249,8 +262,10 @@ class NamespaceController:
 
     def _go(self, name: str, work: _Deletion, step: Step, out: Out) -> None:
         work.step = step
-        resource = PODS if work.index < 0 else self._options.resources[work.index]
-        if step is Step.DELETE:
+        resource = PODS if work.index < 0 else work.resources[work.index]
+        if step is Step.DISCOVER:
+            request = discover_(PATHS[len(work.groups)])
+        elif step is Step.DELETE:
             request = delete_collection_(resource, name)
         elif step in (Step.STATUS, Step.FINALIZE):
             subresource = "status" if step is Step.STATUS else "finalize"

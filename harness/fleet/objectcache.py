@@ -11,11 +11,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import cast
 
-from harness.client.machine import Arm, Disarm, Event
+from harness.client.machine import Answered, Arm, Disarm, Event
 from harness.client.reflector import Output, Reflector
 from harness.client.requests import CONFIGMAPS, SECRETS
 from harness.client.store import Changed, Decode, ObjectView
 from harness.fleet.context import Context, Out
+from harness.fleet.firstreads import refusal
 from harness.fleet.pods import Ref
 from harness.fleet.sharing import shared_decode
 
@@ -39,7 +40,7 @@ class Read(Enum):
 
 
 class _Item:
-    __slots__ = ("count", "immutable", "last_read", "readers", "reflector", "stopped")
+    __slots__ = ("answered_by", "count", "immutable", "last_read", "readers", "reflector", "refused_at", "stopped")
 
     def __init__(self, reflector: Reflector) -> None:
         self.reflector = reflector
@@ -47,6 +48,8 @@ class _Item:
         self.last_read = -1e9  # never: an object that nobody read is stopped at the first recycle tick
         self.stopped = False
         self.immutable = False
+        self.refused_at = -1.0  # the last 403 before the first sync
+        self.answered_by = ""  # the member that gave the last list, or refused
         self.readers: list[str] | None = None  # uids of pods that wait for the first sync
 
 
@@ -89,6 +92,7 @@ class ObjectCache:
             self._context.rng,
             timeout_range_s=self._context.options.object_watch_timeout_s,
             decode=_decode,
+            follow_one_of=self._context.options.follow_one_of,
         )
         self._items[ref] = item = _Item(reflector)
         _pass_on(reflector.start(now), out)
@@ -121,6 +125,12 @@ class ObjectCache:
             self._stop(item, now, out)
         return Read.FOUND
 
+    def source_of(self, ref: Ref) -> tuple[str, float]:
+        """The member that the object comes from, and when it was last refused by 403 before its first sync; -1 for
+        never."""
+        item = self._items[ref]
+        return item.reflector.member or item.answered_by, item.refused_at
+
     def wait(self, ref: Ref, uid: str) -> None:
         """Have `uid` among those that `handle` returns once `ref` is synced."""
         item = self._items[ref]
@@ -135,6 +145,11 @@ class ObjectCache:
         item = self._items.get(cast(Ref, ref))
         if item is None:
             return []
+        if isinstance(event, Answered):
+            item.answered_by = event.response.member
+            if event.response.status == 403 and not item.reflector.synced:
+                item.refused_at = now
+                out.append(refusal(item.reflector.spec.resource.resource, item.answered_by))
         _pass_on(item.reflector.handle(event, now), out)
         if item.readers is None or not item.reflector.synced:
             return []

@@ -85,6 +85,8 @@ class KubeletOptions:
     """Period of the tick that looks for such idle objects (watch_based_manager.go, startRecycleIdleWatch)."""
     object_watch_timeout_s: Range = (1800.0, 3600.0)
     """timeoutSeconds of secret and configmap watches: U[30 min, 60 min)."""
+    follow_one_of: int = 0
+    """One write and one pod in so many are followed from the writer to here (`harness.client.delivery`); 0: none."""
     events: bool = True
     """Whether events are posted. A hollow node posts none (it has a fake recorder), a real kubelet does."""
 

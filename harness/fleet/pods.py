@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from harness.wire.objectviews import view_decoder
+
 Ref: TypeAlias = tuple[str, str, str]
 """A secret or configmap: (resource, namespace, name), the resource in the plural."""
 
@@ -147,12 +149,12 @@ class _PodView(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     status: _Status = _Status()
 
 
-_DECODER = msgspec.json.Decoder(_PodView)
+_decode_view = view_decoder(_PodView)
 
 
-def decode_pod(raw: bytes | memoryview | msgspec.Raw) -> Pod:
-    """A `Pod` from an object's JSON; raises msgspec.DecodeError on anything else."""
-    view = _DECODER.decode(raw)
+def decode_pod(raw: bytes) -> Pod:
+    """A `Pod` from an object in JSON or protobuf; raises msgspec.DecodeError on anything else."""
+    view = _decode_view(raw)
     meta, spec = view.metadata, view.spec
     names, volumes = _volumes(spec, meta.namespace)
     env = tuple(_environment(spec, meta.namespace))

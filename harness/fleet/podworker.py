@@ -15,6 +15,7 @@ from enum import Enum
 from harness.client.machine import Arm, Disarm, Fired, Sample
 from harness.fleet.context import Context, Out
 from harness.fleet.events import EventRecorder
+from harness.fleet.firstreads import FirstReads
 from harness.fleet.objectcache import ObjectCache, Read, not_found, sync_timeout
 from harness.fleet.pods import Pod, Ref
 from harness.fleet.podstatus import StatusManager
@@ -102,7 +103,7 @@ class _Record:
 class PodWorkers:
     """All pods of one kubelet."""
 
-    __slots__ = ("_cache", "_context", "_events", "_records", "_status", "_volumes")
+    __slots__ = ("_cache", "_context", "_events", "_first_reads", "_records", "_status", "_volumes")
 
     def __init__(
         self,
@@ -111,12 +112,14 @@ class PodWorkers:
         volumes: VolumeManager,
         status: StatusManager,
         events: EventRecorder,
+        first_reads: FirstReads,
     ) -> None:
         self._context = context
         self._cache = cache
         self._volumes = volumes
         self._status = status
         self._events = events
+        self._first_reads = first_reads
         self._records: dict[str, _Record] = {}
 
     def __len__(self) -> int:
@@ -140,15 +143,17 @@ class PodWorkers:
         assert len(self._status) == sum(record.stage is not Stage.HEARD for record in records)
         mounting = {uid for uid, record in self._records.items() if record.stage is Stage.MOUNTING}
         assert self._volumes.mounting == mounting
+        assert len(self._first_reads) <= len(self._records) - self.count(Stage.RUNNING)
 
     # ---- what the watch says -----------------------------------------------------------------------------------------
-    def update(self, pod: Pod, now: float, out: Out) -> None:
-        """The pod is new or has changed. One that has ended is none of our business."""
+    def update(self, pod: Pod, member: str, now: float, out: Out) -> None:
+        """The pod is new or has changed, says `member`. One that has ended is none of our business."""
         record = self._records.get(pod.uid)
         if record is None:
             if pod.phase in ("Succeeded", "Failed") and not pod.deleted:
                 return
             self._records[pod.uid] = _Record(pod, now)
+            self._first_reads.begin(pod.uid, member, now, out)
             out.append(Arm((PART, pod.uid), now + self._context.draw(self._context.options.sync_delay_s)))
             return
         record.pod = pod
@@ -167,6 +172,7 @@ class PodWorkers:
         self._volumes.drop(record.pod, out)
         self._status.forget(uid)
         self._events.forget(uid)
+        self._first_reads.forget(uid)
         self._release(record, now, out)
 
     # ---- what time says ----------------------------------------------------------------------------------------------
@@ -258,7 +264,12 @@ class PodWorkers:
             if read is Read.MISSING and not source.optional:
                 self._unreadable(record, not_found(source.ref), now, out)
                 return
+            if read is Read.FOUND:
+                member, refused_at = self._cache.source_of(source.ref)
+                kind = source.ref[0]
+                self._first_reads.read(pod.uid, source.ref, kind, member, refused_at, now, out)
         record.move(Cue.STARTED)
+        self._first_reads.forget(pod.uid)
         for name, image in pod.plan.containers:
             present = f'Container image "{image}" already present on machine and can be accessed by the pod'
             self._events.normal(pod, "Pulled", present, now, out, name)
@@ -279,6 +290,7 @@ class PodWorkers:
         ran = record.stage is Stage.RUNNING
         record.deleted_at = now
         record.move(Cue.DELETED)
+        self._first_reads.forget(pod.uid)
         self._volumes.drop(pod, out)
         self._status.stopping(pod, now, out)
         delay_s = 0.0

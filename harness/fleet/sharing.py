@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import msgspec
-
 from harness.client.store import Decode
+from harness.wire.objectviews import view_decoder
 
 _OBJECTS = 8192  # at most _BYTES each, so at most 16 MB a process and view
 _BYTES = 2048  # larger objects are decoded each time rather than kept as keys
@@ -15,7 +14,7 @@ _BYTES = 2048  # larger objects are decoded each time rather than kept as keys
 
 def shared_decode(view: type[Any]) -> Decode:
     """A decode function whose results are shared: equal bytes give one and the same object, never to be changed."""
-    decode: Decode = msgspec.json.Decoder(view).decode
+    decode: Decode = view_decoder(view)
     remembered = lru_cache(maxsize=_OBJECTS)(decode)
 
     def shared(raw: bytes) -> Any:

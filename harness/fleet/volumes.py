@@ -16,9 +16,11 @@ from typing import cast
 from harness.client.machine import Answered, Arm, Disarm, Event, Failed, Fired, Key
 from harness.fleet.context import Context, Out, describe
 from harness.fleet.events import EventRecorder
+from harness.fleet.firstreads import TOKENS, FirstReads
 from harness.fleet.objectcache import ObjectCache, Read, not_found, sync_timeout
 from harness.fleet.pods import Pod, Source
 from harness.fleet.tokens import Token, TokenManager
+from harness.wire.request import Response
 
 PART = "volumes"
 _WORKER_WAIT_S = 123.0  # podAttachAndMountTimeout (volume_manager.go)
@@ -62,15 +64,23 @@ class _Mounting:
 class VolumeManager:
     """Timers are ("volumes", uid), token requests ("volumes", uid, volume, source)."""
 
-    __slots__ = ("_cache", "_context", "_events", "_mounting", "_phases", "_refreshing", "_tokens")
+    __slots__ = (
+        "_cache", "_context", "_events", "_first_reads", "_mounting", "_phases", "_refreshing", "_tokens",
+    )  # fmt: skip
 
     def __init__(
-        self, context: Context, cache: ObjectCache, tokens: TokenManager, events: EventRecorder
+        self,
+        context: Context,
+        cache: ObjectCache,
+        tokens: TokenManager,
+        events: EventRecorder,
+        first_reads: FirstReads,
     ) -> None:
         self._context = context
         self._cache = cache
         self._tokens = tokens
         self._events = events
+        self._first_reads = first_reads
         self._mounting: dict[str, _Mounting] = {}
         self._refreshing: set[Key] = set()  # token requests for volumes that are mounted
         loop_s = context.options.volume_loop_s
@@ -182,6 +192,10 @@ class VolumeManager:
             if read is Read.MISSING and not source.optional:
                 self._miss(mount, not_found(source.ref))
                 return True
+            if read is Read.FOUND:
+                member, refused_at = self._cache.source_of(source.ref)
+                kind = source.ref[0]
+                self._first_reads.read(pod.uid, source.ref, kind, member, refused_at, now, out)
         mount.step += 1
         return True
 
@@ -193,6 +207,8 @@ class VolumeManager:
         mounting = self._mounting.get(pod.uid)
         if mounting is None:
             return
+        if isinstance(event, Answered):
+            self._token_answered(event.response, stored, pod, source, now, out)
         mount = next((each for each in mounting.mounts if each.index == volume), None)
         if mount is None or mount.state is not MountState.GRANT:
             return
@@ -204,6 +220,15 @@ class VolumeManager:
             self._miss(mount, f"failed to fetch token: {reason}")
         self._run(mounting, mount, now, out)
         self._schedule(mounting, now, out)
+
+    def _token_answered(
+        self, response: Response, stored: bool, pod: Pod, source: Source, now: float, out: Out
+    ) -> None:
+        if stored:
+            what = (TOKENS, source.audience, source.expiration_s)
+            self._first_reads.read(pod.uid, what, TOKENS, response.member, -1.0, now, out)
+        elif response.status == 403:
+            self._first_reads.token_refused(pod.uid, response.member, now, out)
 
     @staticmethod
     def _miss(mount: _Mount, error: str) -> None:

@@ -11,15 +11,22 @@ from typing import Any
 
 import msgspec
 
-from harness.load.faults import Fault, parse_fault
+from harness.apiserver.faults.spec import FaultSpec, parse_spec
 from harness.load.openfiles import require_files
 from harness.load.scenarios import find_scenario
 from harness.pool.emulated import PoolOptions
+from harness.pool.faults import check_members
+from harness.pool.flags import FLAGS, pool_options
 from harness.transport.options import HttpMode
 from harness.wire.errors import ConfigError
 
 DEFAULT_KUBELETS = 20
 DEFAULT_SPAWN_RATE = 50.0
+_OF_POOL = {
+    "members": ", used when there is no -H or --kubeconfig",
+    "fault": "; with at=5s so long after load began, else from the pool's start; may be repeated",
+}
+"""What the flags of a pool say besides, where a run starts it."""
 
 
 class RunOptions(msgspec.Struct, frozen=True):
@@ -39,7 +46,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     arm: str = ""
     sample: int = 0
     http: HttpMode = "auto"
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FaultSpec, ...] = ()
     scrape_interval_s: float = 5.0
 
 
@@ -64,33 +71,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="ClusterLoader2 override file; may be repeated",
     )
-    add(
-        "--members",
-        type=int,
-        default=1,
-        help="apiservers of the emulated pool, used when there is no -H or --kubeconfig",
-    )
-    add(
-        "--cores",
-        default="auto",
-        help="modelled cores of each member: a number, auto (8 x nodes / 5000), or host",
-    )
-    add("--pool-port", type=int, default=0, help="port of the first emulated member; 0: any free one")
-    add("--max-requests-inflight", type=int, default=600, help="flow-control seats of each emulated member")
-    add(
-        "--cost",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override one figure of the cost model",
-    )
-    add(
-        "--etcd",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override one figure of the etcd model",
-    )
+    for flag in FLAGS:
+        add(
+            "--" + (flag.in_runs or flag.name),
+            dest=f"pool_{flag.key}",
+            default=list(flag.default) if flag.many else flag.default,
+            metavar=flag.metavar or None,
+            help=flag.help + _OF_POOL.get(flag.name, ""),
+            **({"action": "append"} if flag.many else {"type": flag.type}),
+        )
     add(
         "--kubeconfig",
         default="",
@@ -105,13 +94,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where the run record goes; default reports/runs/<time>",
     )
     add("--seed", type=int, default=1, help="of everything drawn at random")
-    add(
-        "--fault",
-        action="append",
-        default=[],
-        metavar="SPEC",
-        help="stall-informer:MEMBER:SECONDS@SECONDS after load began",
-    )
     add("--arm", default="", help="name of the control plane under test, for comparisons")
     add("--sample", type=int, default=0, help="which sample of its arm this run is")
     add(
@@ -133,21 +115,13 @@ def options_from(parsed: argparse.Namespace) -> RunOptions:
     spawn_rate = DEFAULT_SPAWN_RATE if parsed.spawn_rate is None else parsed.spawn_rate
     if spawn_rate <= 0:
         raise ConfigError(f"-r {spawn_rate:g}: at least some kubelets must register each second")
+    faults = tuple(map(parse_spec, parsed.pool_fault))
     existing = bool(parsed.host or parsed.kubeconfig or parsed.endpoints)
     require_files(_at_one_process(kubelets, parsed, existing), parsed.http)
-    pool = PoolOptions(
-        members=parsed.members,
-        nodes=kubelets,
-        cores=parsed.cores,
-        seed=parsed.seed,
-        port=parsed.pool_port,
-        costs=_figures("--cost", parsed.cost),
-        etcd=_figures("--etcd", parsed.etcd),
-        max_requests_inflight=parsed.max_requests_inflight,
-    )
-    pool.validate()
-    faults = tuple(map(parse_fault, parsed.fault))
-    _check_faults(faults, 0 if existing else parsed.members)
+    values = {flag.key: getattr(parsed, f"pool_{flag.key}") for flag in FLAGS}
+    values["fault"] = [spec.text for spec in faults if spec.at_s is None]
+    pool = pool_options(values, nodes=kubelets, seed=parsed.seed)
+    _check_faults(faults, existing, pool)
     if not parsed.scrape_interval >= 0.5:
         raise ConfigError(
             f"--scrape-interval {parsed.scrape_interval:g}: at least 0.5 s are needed between scrapes"
@@ -168,7 +142,7 @@ def options_from(parsed: argparse.Namespace) -> RunOptions:
         arm=parsed.arm,
         sample=parsed.sample,
         http=parsed.http,
-        faults=faults,
+        faults=tuple(spec for spec in faults if spec.at_s is not None),
         scrape_interval_s=parsed.scrape_interval,
     )
 
@@ -180,26 +154,9 @@ def _at_one_process(kubelets: int, parsed: argparse.Namespace, existing: bool) -
     return math.ceil(kubelets / parsed.processes) if parsed.processes else 0
 
 
-def _check_faults(faults: tuple[Fault, ...], members: int) -> None:
-    """`members` of the emulated pool; 0 where there is none."""
-    known = [f"member-{index}" for index in range(members)]
-    for fault in faults:
-        if not known:
-            raise ConfigError(
-                f"--fault {fault.kind}: only the members of an emulated pool can be given faults"
-            )
-        if fault.member not in known:
-            raise ConfigError(f"--fault {fault.kind}: no member {fault.member!r}, of {', '.join(known)}")
-
-
-def _figures(flag: str, items: list[str]) -> dict[str, float]:
-    figures = {}
-    for item in items:
-        key, equals, value = item.partition("=")
-        try:
-            figures[key] = float(value)
-        except ValueError:
-            equals = ""
-        if not equals:
-            raise ConfigError(f"{flag} {item!r}: expected KEY=NUMBER")
-    return figures
+def _check_faults(faults: tuple[FaultSpec, ...], existing: bool, pool: PoolOptions) -> None:
+    if faults and existing:
+        raise ConfigError(
+            f"--fault {faults[0].fault.kind}: only the members of an emulated pool can be given faults"
+        )
+    check_members(faults, pool.names)

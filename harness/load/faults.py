@@ -1,57 +1,26 @@
-"""Faults that a run asks for, at a time after its load began."""
+"""Faults that a run gives to its pool, at a time after its load began."""
 
 from __future__ import annotations
 
-import http.client
-import re
-import ssl
+from functools import partial
 
-import msgspec
-
-from harness.load.plan import Target
-from harness.wire.errors import ConfigError
-
-KINDS = ("stall-informer",)
-_SPEC = re.compile(r"(?P<kind>[\w-]+):(?P<member>[\w.-]+):(?P<seconds>\d+(?:\.\d+)?)@(?P<at>\d+(?:\.\d+)?)")
+from harness.apiserver.faults.spec import FaultSpec
+from harness.load.plan import Target, TargetMember
+from harness.pool.faults import order
+from harness.pool.http import call
+from harness.transport.tls import client_context
 
 
-class Fault(msgspec.Struct, frozen=True):
-    """`kind` on `member` for `seconds`, `at_s` after the load phase began."""
+def inject(target: Target, spec: FaultSpec) -> dict[str, str]:
+    """Begin a fault; for each member that refused it, why. (The pool itself tells of faults that have begun.)"""
+    members = {member.name: member for member in target.members}
+    context = client_context(
+        target.ca.encode() or None, insecure=target.insecure, http="http/1.1", source="the pool's CA"
+    )
 
-    kind: str
-    member: str
-    seconds: float
-    at_s: float
+    def to(name: str, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        member: TargetMember = members[name]
+        return call(member.host, member.port, context, target.token, method, path, body)
 
-
-def parse_fault(spec: str) -> Fault:
-    """``stall-informer:member-1:20@5``. Raises ConfigError."""
-    found = _SPEC.fullmatch(spec)
-    if found is None or found["kind"] not in KINDS:
-        raise ConfigError(
-            f"--fault {spec!r}: expected KIND:MEMBER:SECONDS@SECONDS with KIND one of {', '.join(KINDS)}"
-        )
-    return Fault(found["kind"], found["member"], float(found["seconds"]), float(found["at"]))
-
-
-def inject(target: Target, fault: Fault) -> str:
-    """Ask a member of an emulated pool for a fault; "" on success, else why not."""
-    member = next((m for m in target.members if m.name == fault.member), None)
-    if member is None:
-        return f"no member {fault.member}"
-    context = ssl.create_default_context(cadata=target.ca or None)
-    connection = http.client.HTTPSConnection(member.host, member.port, timeout=10, context=context)
-    try:
-        connection.request(
-            "POST",
-            "/swarmlet/faults",
-            body=msgspec.json.encode({"kind": fault.kind, "seconds": fault.seconds}),
-            headers={"Authorization": f"Bearer {target.token}", "Content-Type": "application/json"},
-        )
-        answer = connection.getresponse()
-        text = answer.read().decode("utf-8", "replace")
-        return "" if answer.status < 300 else f"HTTP {answer.status}: {text[:200]}"
-    except OSError as error:
-        return str(error)
-    finally:
-        connection.close()
+    answers = order(partial(to), spec, list(members))
+    return {member: answer for member, answer in answers.items() if isinstance(answer, str)}

@@ -20,9 +20,10 @@ from typing import Any
 import gevent
 import msgspec
 
+from harness.apiserver.faults.spec import FaultSpec
 from harness.clusterloader import Files, describe, load_config
 from harness.load.arguments import RunOptions
-from harness.load.faults import Fault, inject
+from harness.load.faults import inject
 from harness.load.plan import OPTION, Plan, Target, encode
 from harness.load.probe import probe, with_components
 from harness.load.target import existing_target, of_pool
@@ -41,6 +42,7 @@ SCRAPER_ENDS_WITHIN_S = 20.0
 FLUSH_EVERY_S = 10.0
 LOOK_EVERY_S = 0.5
 SHAPE_ENDS_WITHIN_S = 3.0
+FAULT_EVENTS = ("fault-started", "fault-ended", "fault-failed")
 
 
 class Session:
@@ -198,9 +200,7 @@ class Session:
             self._scenario_ended(fields["failures"], fields["violations"])
         elif kind == "phase-started" and not self._loading:
             self._loading = True
-            self._faults = [
-                gevent.spawn_later(fault.at_s, self._inject, fault) for fault in self.options.faults
-            ]
+            self._faults = [gevent.spawn_later(spec.at_s, self._inject, spec) for spec in self.options.faults]
 
     def take(self, report: dict[str, Any]) -> None:
         """What a worker counted since its last report (`WorkerContext.report`)."""
@@ -287,15 +287,21 @@ class Session:
         self.record.mark(text, invalid=True)
 
     def _pool_says(self, message: dict[str, Any]) -> None:
-        if message.get("kind") == "process-exited":
+        kind = str(message.pop("kind", ""))
+        if kind == "process-exited":
             self._process_exited(str(message["process"]), int(message["code"]))
+        elif kind in FAULT_EVENTS:
+            self.tell(kind, message)
+            if kind == "fault-failed":
+                self._fault_failed(str(message["fault"]), str(message["member"]), str(message["error"]))
 
-    def _inject(self, fault: Fault) -> None:
-        why_not = inject(self._target, fault)
-        fields = {"fault": fault.kind, "member": fault.member, "seconds": fault.seconds, "error": why_not}
-        self.tell("fault", fields)
-        if why_not:
-            self.record.mark(f"fault {fault.kind} on {fault.member} was refused: {why_not}", invalid=True)
+    def _inject(self, spec: FaultSpec) -> None:
+        for member, why_not in inject(self._target, spec).items():
+            self.tell("fault-failed", {"fault": spec.text, "member": member, "error": why_not})
+            self._fault_failed(spec.text, member, why_not)
+
+    def _fault_failed(self, fault: str, member: str, why: str) -> None:
+        self.record.mark(f"fault {fault} on {member} failed: {why}", invalid=True)
 
     # ---- end -------------------------------------------------------------------------------------------------------
     def _end(self, status: Status) -> None:

@@ -210,7 +210,7 @@ class _Sink:
         self.member = member
         if self._streams:
             self.shell._count(self, status, 0)
-            self.shell.feed(Opened(self.key, member))
+            self.shell.feed(Opened(self.key, member, headers.get("content-type", "")))
 
     def on_data(self, data: bytes) -> None:
         if self._streams:

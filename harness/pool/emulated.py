@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import http.client
-import secrets
+import ipaddress
 import shutil
 import ssl
 import tempfile
@@ -14,12 +14,17 @@ from typing import Any
 
 import msgspec
 
+from harness.apiserver.auth.nodeauthorizer import NodeAuthorizerOptions
+from harness.apiserver.faults.spec import parse_spec
+from harness.apiserver.featuregates import FeatureGates
 from harness.apiserver.model.costs import Costs
 from harness.apiserver.process.config import MemberConfig, StoreConfig
-from harness.apiserver.store.etcd import EtcdOptions
-from harness.pool.certificates import ServingFiles, make_serving_files
+from harness.pool.certificates import ServingFiles, make_client_files
+from harness.pool.faults import check_members, targets
+from harness.pool.keys import kept_secret, kept_serving_files
 from harness.pool.kubeconfig import check_kubeconfig_path, write_kubeconfig
 from harness.pool.process import Process, ProcessFailed, stop_all
+from harness.pool.stores import PoolStore, StoreOptions, make_store
 from harness.wire.errors import ConfigError
 
 HOST = "127.0.0.1"
@@ -28,12 +33,28 @@ CORES_PER_NODE = 8 / 5000
 """A member that serves 5,000 nodes does the work of 8 cores (docs/model.md); a smaller fleet gets as much less, so that
 it saturates its master as 5,000 nodes saturate a real one."""
 CORES_AT_LEAST = 0.02
+DEFAULT_SEATS = 600
+SEATS_PER_CORE = DEFAULT_SEATS / 8
+"""What may be in flight is what may lie in wait on a modelled host: in seconds as much as at 5,000 nodes where seats
+shrink with cores. With all 600, the heartbeats of 100 nodes wait seconds behind status patches, which flow control
+would hold back at 5,000 (tests/apiserver/flowcontrol/test_small_fleets.py)."""
+CREDENTIALS = ("token", "certificate")
+MAX_GOAWAY_CHANCE = 0.02
+"""As kube-apiserver allows (as/server/options/server_run_options.go, Validate); a fault may have more."""
 
 
 class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to start. `cores` is for each member: a number, "auto" (by `nodes`) or "host" (no model: as fast as this
     machine); `port` is the first member's, the others follow, 0 takes free ones; `costs` and `etcd` override the
-    model's figures; `kubeconfig` and `logs` are paths, "" keeps them in the pool's own folder."""
+    model's figures; `kubeconfig` and `logs` are paths, "" keeps them in the pool's own folder. `host` is the address
+    that members listen on. `goaway_chance` and `shutdown_delay_s` are a kube-apiserver's --goaway-chance and
+    --shutdown-delay-duration. `faults`, as `faults.spec` reads them, begin with the members. `event_ttl_s` is how long
+    events last; `feature_gates` are kube-apiserver's, by name, of those that `featuregates` knows. `sign_csrs`: members
+    approve and sign certificate requests as a controller manager does. `credentials` is what the kubeconfig's user has,
+    "token" or "certificate". `store` is what members keep objects in; with a data folder the pool's keys and tokens are
+    kept too. `max_requests_inflight` are reads and writes together, "auto" as many as the modelled cores have of those
+    of a 5,000-node member; without `priority_and_fairness` two thirds of them
+    are for reads. `node_authorizer` holds ``lag`` and ``on-miss`` (NodeAuthorizerOptions.parse), of one member too."""
 
     members: int = 1
     nodes: int = 100
@@ -44,7 +65,18 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     logs: str = ""
     costs: dict[str, float] = {}
     etcd: dict[str, float] = {}
-    max_requests_inflight: int = 600
+    max_requests_inflight: int | str = 600
+    priority_and_fairness: bool = True
+    node_authorizer: dict[str, str] = {}
+    event_ttl_s: float = 3600.0
+    feature_gates: dict[str, bool] = {}
+    host: str = HOST
+    goaway_chance: float = 0.0
+    shutdown_delay_s: float = 0.0
+    faults: tuple[str, ...] = ()
+    sign_csrs: bool = True
+    credentials: str = "token"
+    store: StoreOptions = StoreOptions()
 
     def modelled_cores(self) -> float | None:
         """Cores of each member's modelled host; None is no model. Raises ConfigError."""
@@ -60,6 +92,20 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ConfigError(f'cores: {self.cores!r} is neither a number above 0, nor "auto", nor "host"')
         return cores
 
+    def seats(self) -> int:
+        """Requests in flight at once, of each member. Raises ConfigError."""
+        if self.max_requests_inflight == "auto":
+            cores = self.modelled_cores()
+            return DEFAULT_SEATS if cores is None else max(1, round(SEATS_PER_CORE * cores))
+        try:
+            seats = int(self.max_requests_inflight)
+        except ValueError:
+            seats = 0
+        if seats < 1:
+            why = f'{self.max_requests_inflight!r} is neither a number above 0, nor "auto"'
+            raise ConfigError(f"max-requests-inflight: {why}")
+        return seats
+
     def validate(self) -> None:
         """Raises ConfigError for what cannot be started."""
         if not 1 <= self.members <= MAX_MEMBERS:
@@ -70,9 +116,42 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         self.modelled_cores()
         Costs.parse(self.costs)
-        EtcdOptions.parse(self.etcd)
-        if self.max_requests_inflight < 1:
-            raise ConfigError(f"max-requests-inflight: {self.max_requests_inflight} is less than 1")
+        self.store.validate(self.etcd)
+        self.seats()
+        self._check_node_authorizer()
+        if self.credentials not in CREDENTIALS:
+            raise ConfigError(f"credentials: {self.credentials!r} is none of {', '.join(CREDENTIALS)}")
+        if not self.event_ttl_s > 0:
+            raise ConfigError(f"event-ttl: {self.event_ttl_s} s is not above 0")
+        FeatureGates.parse(self.feature_gates)
+        check_address(self.host)
+        if not 0 <= self.goaway_chance <= MAX_GOAWAY_CHANCE:
+            raise ConfigError(
+                f"goaway-chance: {self.goaway_chance:g} is not within 0 to {MAX_GOAWAY_CHANCE:g}"
+            )
+        if not 0 <= self.shutdown_delay_s <= 3600:
+            raise ConfigError(f"shutdown-delay: {self.shutdown_delay_s:g} is not within 0 to 3600 seconds")
+        check_members(map(parse_spec, self.faults), self.names)
+
+    def _check_node_authorizer(self) -> None:
+        NodeAuthorizerOptions.parse(self.node_authorizer)
+        for key in self.node_authorizer:
+            member = key.rpartition(".")[0]
+            if member and member not in self.names:
+                raise ConfigError(
+                    f"node-authorizer: {key!r}: there is no {member}, but {', '.join(self.names)}"
+                )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The members' names."""
+        return tuple(f"member-{index}" for index in range(self.members))
+
+    def faults_of(self, name: str) -> tuple[str, ...]:
+        """What one member begins with."""
+        specs = [parse_spec(text) for text in self.faults]
+        texts = [spec.text for spec in specs if name in targets(spec, self.names)]
+        return (*texts, f"goaway chance={self.goaway_chance:g}") if self.goaway_chance else tuple(texts)
 
 
 class MemberAddress(msgspec.Struct, frozen=True):
@@ -83,12 +162,13 @@ class MemberAddress(msgspec.Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        return f"https://{self.host}:{self.port}"
+        return f"https://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
 class EmulatedPool:
-    """Started by `start`, ended by `stop`; `on_event` hears of each process that ends unasked:
-    ``{"kind": "process-exited", "process": name, "code": n}``."""
+    """Started by `start`, ended by `stop`; `on_event` hears, on threads of its own, of each process that ends unasked:
+    ``{"kind": "process-exited", "process": name, "code": n}``, and of each fault: ``fault-started``, ``fault-ended``
+    and ``fault-failed`` with `member`, `id`, `fault` (as text), `fault_kind`, `seconds` and `hits`."""
 
     def __init__(self, options: PoolOptions, on_event: Callable[[dict[str, Any]], None]) -> None:
         options.validate()
@@ -99,7 +179,10 @@ class EmulatedPool:
         self._on_event = on_event
         self._folder = Path(tempfile.mkdtemp(prefix="swarmlet-"))  # 0700: sockets, keys and tokens
         self._logs = Path(options.logs) if options.logs else self._folder / "logs"
-        self._token = secrets.token_urlsafe(32)
+        kept = options.store.data_dir
+        self._keys = Path(kept) / "keys" if kept else self._folder
+        self._token = kept_secret(self._keys, "admin.token")
+        self._store: PoolStore | None = None
         self._processes: list[Process] = []
         self._announced = False
         self.kubeconfig = Path(options.kubeconfig) if options.kubeconfig else self._folder / "kubeconfig"
@@ -114,10 +197,10 @@ class EmulatedPool:
 
     def stop(self) -> None:
         """End every process, remove folder and kubeconfig; safe to call twice. Members go before their store."""
-        store, members = self._processes[:1], self._processes[1:]
-        stop_all(members)
-        stop_all(store)
+        stop_all(self._processes)
         self._processes.clear()
+        if self._store is not None:
+            self._store.stop()
         if self._announced:
             self.kubeconfig.unlink(missing_ok=True)
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -128,61 +211,99 @@ class EmulatedPool:
             "backend": "emulated",
             "kubeconfig": str(self.kubeconfig),
             "members": [msgspec.to_builtins(member) for member in self.members],
-            "store_pid": self._processes[0].pid,
+            "store_pid": self._store.pid if self._store else None,
+            "store": self._store.describe() if self._store else {},
             "cores": self.options.modelled_cores(),
             "options": msgspec.to_builtins(self.options),
         }
 
     def _start(self) -> None:
         self._logs.mkdir(parents=True, exist_ok=True)
-        names = tuple(f"member-{index}" for index in range(self.options.members))
-        files = make_serving_files(self._folder, ["localhost", "kubernetes.default.svc"], [HOST, "10.0.0.1"])
+        names = self.options.names
+        addresses = list(dict.fromkeys([HOST, "10.0.0.1", self._reached_at]))
+        files = kept_serving_files(self._keys, ["localhost", "kubernetes.default.svc"], addresses)
         socket = str(self._folder / "store.sock")
-        store = StoreConfig(socket=socket, members=names, seed=self.options.seed, etcd=self.options.etcd)
-        self._launch("store", "harness.apiserver.process.store", store).wait_ready()
-        token_key = secrets.token_urlsafe(32)
+        config = StoreConfig(socket=socket, members=names, seed=self.options.seed, etcd=self.options.etcd)
+        store = make_store(self.options.store, config, self._folder, self._logs, self._on_event)
+        self._store = store
+        store.start()
+        token_key = kept_secret(self._keys, "token.key")
         started = [
             self._launch(
-                name, "harness.apiserver.process.member", self._member(index, names, socket, files, token_key)
+                name, "harness.apiserver.process.member", self._member(index, names, store, files, token_key)
             )
             for index, name in enumerate(names)
         ]
         for process in started:
             ready = process.wait_ready()
-            self.members.append(MemberAddress(process.name, HOST, int(ready["port"]), process.pid))
+            self.members.append(
+                MemberAddress(process.name, self._reached_at, int(ready["port"]), process.pid)
+            )
         for member in self.members:
             wait_until_ready(member, files.ca)
         servers = {member.name: member.url for member in self.members}
         self._announced = True
-        write_kubeconfig(self.kubeconfig, servers, Path(files.ca), self._token)
+        client = None
+        if self.options.credentials == "certificate":
+            client = make_client_files(files, self._folder, "kubernetes-admin", ["system:masters"])
+        write_kubeconfig(self.kubeconfig, servers, Path(files.ca), client or self._token)
 
     def _member(
-        self, index: int, names: tuple[str, ...], socket: str, files: ServingFiles, token_key: str
+        self, index: int, names: tuple[str, ...], store: PoolStore, files: ServingFiles, token_key: str
     ) -> MemberConfig:
         return MemberConfig(
             name=names[index],
             index=index,
             members=names,
-            store_socket=socket,
+            store_socket=store.socket,
+            etcd=store.etcd,
             cert=files.cert,
             key=files.key,
+            client_ca=files.ca,
+            signing_key=files.ca_key if self.options.sign_csrs else "",
             admin_token=self._token,
             token_key=token_key,
-            host=HOST,
+            host=self.options.host,
             port=self.options.port + index if self.options.port else 0,
             cores=self.options.modelled_cores(),
             seed=self.options.seed,
             costs=self.options.costs,
-            server_concurrency=self.options.max_requests_inflight,
+            server_concurrency=self.options.seats(),
+            priority_and_fairness=self.options.priority_and_fairness,
+            node_authorizer=self.options.node_authorizer,
+            faults=self.options.faults_of(names[index]),
+            shutdown_delay_s=self.options.shutdown_delay_s,
+            event_ttl_s=self.options.event_ttl_s,
+            feature_gates=self.options.feature_gates,
         )
 
     def _launch(self, name: str, module: str, config: Any) -> Process:
-        process = Process(name, module, config, self._logs / f"{name}.log", on_exit=self._exited)
+        process = Process(
+            name,
+            module,
+            config,
+            self._logs / f"{name}.log",
+            on_exit=self._exited,
+            on_message=lambda message: self._on_event({"member": name, **message}),
+        )
         self._processes.append(process)
         return process
 
+    @property
+    def _reached_at(self) -> str:
+        """Where clients on this machine find members that listen on every address."""
+        return {"0.0.0.0": HOST, "::": "::1"}.get(self.options.host, self.options.host)  # noqa: S104
+
     def _exited(self, process: Process, code: int) -> None:
         self._on_event({"kind": "process-exited", "process": process.name, "code": code})
+
+
+def check_address(host: str) -> None:
+    """Raises ConfigError for what is no IP address."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise ConfigError(f"host: {host!r} is no IP address to listen on") from None
 
 
 def wait_until_ready(member: MemberAddress, ca_file: str, within_s: float = 30.0) -> None:

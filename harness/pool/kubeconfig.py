@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from harness.pool.certificates import write_private
+from harness.pool.certificates import ClientFiles, write_private
 from harness.wire.errors import ConfigError
 
 USER = "swarmlet-admin"
@@ -31,9 +31,16 @@ def _is_ours(path: Path) -> bool:
         return False
 
 
-def write_kubeconfig(path: Path, servers: Mapping[str, str], ca_file: Path, token: str) -> None:
-    """Write `path` (mode 0600, as it holds the administrator's token). `servers`: member name -> https URL."""
-    ca = base64.b64encode(ca_file.read_bytes()).decode()
+def write_kubeconfig(
+    path: Path, servers: Mapping[str, str], ca_file: Path, credentials: str | ClientFiles
+) -> None:
+    """Write `path` (mode 0600, as it holds the administrator's token or key). `servers`: member name -> https URL."""
+    ca = _encoded(ca_file)
+    if isinstance(credentials, str):
+        user = {"token": credentials}
+    else:
+        certificate, key = _encoded(Path(credentials.cert)), _encoded(Path(credentials.key))
+        user = {"client-certificate-data": certificate, "client-key-data": key}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -42,7 +49,11 @@ def write_kubeconfig(path: Path, servers: Mapping[str, str], ca_file: Path, toke
             {"name": name, "cluster": {"server": url, "certificate-authority-data": ca}}
             for name, url in servers.items()
         ],
-        "users": [{"name": USER, "user": {"token": token}}],
+        "users": [{"name": USER, "user": user}],
         "contexts": [{"name": name, "context": {"cluster": name, "user": USER}} for name in servers],
     }
     write_private(path, yaml.safe_dump(document, sort_keys=False).encode())
+
+
+def _encoded(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()

@@ -1,6 +1,6 @@
 """The process that owns a pool: ``python -m harness.pool.supervisor`` with `PoolOptions` as JSON on standard input.
 
-It says ``describe()`` of the pool when all members are ready, then a line for each process that ends unasked, and stops
+It says ``describe()`` of the pool when all members are ready, then a line for each event of the pool, and stops
 everything on SIGTERM, SIGINT, SIGHUP (its terminal has gone), or the end of its standard input (its parent has).
 """
 
@@ -49,6 +49,28 @@ def say(message: dict[str, Any]) -> None:
     sys.stdout.buffer.flush()
 
 
+class _AfterReady:
+    """Holds events back until the pool has been announced, which must be the first line."""
+
+    def __init__(self, say: Callable[[dict[str, Any]], None]) -> None:
+        self._say = say
+        self._lock = threading.Lock()  # events come on threads, one a process
+        self._held: list[dict[str, Any]] | None = []
+
+    def ready(self, announcement: dict[str, Any]) -> None:
+        with self._lock:
+            held, self._held = self._held or [], None
+            for message in (announcement, *held):
+                self._say(message)
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        with self._lock:
+            if self._held is None:
+                self._say(event)
+            else:
+                self._held.append(event)
+
+
 def main() -> None:
     options = msgspec.json.decode(sys.stdin.buffer.readline(), type=PoolOptions)
     ended = threading.Event()
@@ -59,8 +81,9 @@ def main() -> None:
         ended.set()
 
     threading.Thread(target=wait_for_parent, daemon=True).start()
+    events = _AfterReady(say)
     try:
-        supervise(options, on_ready=lambda pool: say(pool.describe()), on_event=say, ended=ended)
+        supervise(options, on_ready=lambda pool: events.ready(pool.describe()), on_event=events, ended=ended)
     except SwarmletError as error:
         say({"error": str(error)})
         sys.exit(error.exit_code)

@@ -117,9 +117,12 @@ def _conditions(comparison: Comparison) -> list[tuple[str, list[str]]]:
 
 
 def _faults(run: Run) -> list[str]:
-    return [
-        f"{e['fault']} on {e['member']} for {e['seconds']:g} s" for e in run.events if e["kind"] == "fault"
-    ]
+    started = [event for event in run.events if event["kind"] == "fault-started"]
+    return [f"{event['fault']} on {event['member']}{_length(event['seconds'])}" for event in started]
+
+
+def _length(seconds: float | None) -> str:
+    return "" if seconds is None else f" for {seconds:g} s"
 
 
 def _marks(runs: Sequence[Run]) -> list[tuple[str, str, bool]]:

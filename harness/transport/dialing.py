@@ -6,7 +6,7 @@ import _socket
 import errno
 import os
 import ssl
-from typing import Any
+from typing import Any, TypeAlias
 
 import gevent
 import msgspec
@@ -15,6 +15,8 @@ from gevent import socket as gevent_socket
 
 from harness.transport.endpoints import Endpoint
 from harness.transport.options import TransportOptions
+from harness.transport.proxies import Proxy, refusal
+from harness.transport.tls import ClientTls
 from harness.wire.request import Failure, TransportError
 
 READ, WRITE = 1, 2
@@ -22,6 +24,13 @@ READ, WRITE = 1, 2
 
 KEEPALIVE_S = 30
 """TCP keep-alive, client-go transport/cache.go ``net.Dialer.KeepAlive``. The only check that HTTP/1.1 streams have."""
+
+
+_LONGEST_HEAD_BYTES = 65_536
+"""Of a proxy's answer."""
+
+Tls: TypeAlias = ssl.SSLContext | ClientTls
+"""What gives a socket TLS."""
 
 
 class PlainSocket(_socket.socket):
@@ -40,15 +49,20 @@ class Dialled(msgspec.Struct, gc=False):
 
 
 def dial(
-    endpoint: Endpoint, context: ssl.SSLContext | None, server_name: str, options: TransportOptions
+    endpoint: Endpoint,
+    context: Tls | None,
+    server_name: str,
+    options: TransportOptions,
+    proxy: Proxy | None = None,
 ) -> Dialled:
-    """Connect to `endpoint`. `server_name` is for SNI and the certificate's name; "" takes the endpoint's host.
+    """Connect to `endpoint`, through `proxy` where given. `server_name` is for SNI and the certificate's name; "" takes
+    the endpoint's host.
 
     Raises TransportError with the endpoint's member, nothing else that a peer can cause.
     """
     limit = gevent.Timeout.start_new(options.connect_timeout_s)
     try:
-        sock = _connect(endpoint)
+        sock = _connect(endpoint) if proxy is None else _through(proxy, endpoint)
     except gevent.Timeout as expired:
         if expired is not limit:
             raise
@@ -87,6 +101,41 @@ def _connect(endpoint: Endpoint) -> PlainSocket:
         except OSError as error:
             failure = error
     raise _as_transport_error(endpoint, failure) from failure
+
+
+def _through(proxy: Proxy, endpoint: Endpoint) -> PlainSocket:
+    """A tunnel: CONNECT, and the proxy's answer to it (net/http transport.go, ``dialConn``)."""
+    try:
+        sock = _connect(Endpoint(proxy.host, proxy.port, endpoint.member))
+    except TransportError as error:
+        raise TransportError(error.failure, f"proxy: {error.detail}", endpoint.member) from error
+    try:
+        answer = _exchange(sock, proxy.request(endpoint.authority))
+        problem = refusal(answer)
+        if problem:
+            detail = f"proxy {proxy.host}:{proxy.port} does not connect to {endpoint.authority}: {problem}"
+            raise TransportError(Failure.PROTOCOL, detail, endpoint.member)
+    except OSError as error:
+        sock.close()
+        raise _as_transport_error(endpoint, error) from error
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _exchange(sock: PlainSocket, request: bytes) -> bytes:
+    """Send a request, which a fresh socket's buffer takes whole, and read the answer's head or what there is of it.
+    Behind the head comes nothing: TLS has the client speak first."""
+    sock.send(request)
+    answer = b""
+    while b"\r\n\r\n" not in answer and len(answer) < _LONGEST_HEAD_BYTES:
+        _wait(sock, READ)
+        piece = sock.recv(4096)
+        if not piece:
+            break
+        answer += piece
+    return answer
 
 
 def _resolve(endpoint: Endpoint) -> list[Any]:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
 from harness.wire.errors import ConfigError
 
-POLICIES = ("random", "round-robin")
+Policy: TypeAlias = Literal["random", "pinned", "round-robin"]
+"""``random`` draws a member for each connection. ``pinned`` draws one for all connections of a node, as long as it can
+be reached: a connection that fails sends the next one to the member after it, one that succeeds turns back to the
+first. ``round-robin`` goes round in order, from a place that is drawn."""
+
+POLICIES: tuple[str, ...] = get_args(Policy)
 
 
 class Endpoint(msgspec.Struct, frozen=True, gc=False):
@@ -26,13 +32,13 @@ class Endpoint(msgspec.Struct, frozen=True, gc=False):
 
 
 class Endpoints:
-    """The members that connections are spread over, by connection (never by request).
+    """The members that connections are spread over, by connection (never by request); `policy` is one of `POLICIES`.
 
-    ``random`` draws each time from `rng`; ``round-robin`` goes round in order from a place drawn from `rng`. One object
-    may serve all nodes of a worker or one node. Raises ConfigError where there is no address or the policy is unknown.
+    What is drawn is drawn from `rng`. One object may serve all nodes of a worker, except with ``pinned``: there each
+    node has its own. Raises ConfigError where there is no address or the policy is unknown.
     """
 
-    __slots__ = ("_next", "_policy", "_rng", "addresses")
+    __slots__ = ("_next", "_policy", "_rng", "_unreachable", "addresses")
 
     def __init__(self, addresses: Sequence[Endpoint], rng: random.Random, policy: str = "random") -> None:
         if not addresses:
@@ -42,12 +48,27 @@ class Endpoints:
         self.addresses = tuple(addresses)
         self._rng = rng
         self._policy = policy
-        self._next = rng.randrange(len(self.addresses)) if policy == "round-robin" else 0
+        self._next = 0 if policy == "random" else rng.randrange(len(self.addresses))
+        self._unreachable = 0
 
     def choose(self) -> Endpoint:
         """The endpoint for a new connection."""
         if self._policy == "random":
             return self._rng.choice(self.addresses)
+        if self._policy == "pinned":
+            return self._pinned()
         chosen = self.addresses[self._next]
         self._next = (self._next + 1) % len(self.addresses)
         return chosen
+
+    def failed(self, endpoint: Endpoint) -> None:
+        """No connection to `endpoint` came about. Of several such that were chosen together the first one counts."""
+        if self._policy == "pinned" and endpoint is self._pinned():
+            self._unreachable += 1
+
+    def succeeded(self) -> None:
+        """A connection was established."""
+        self._unreachable = 0
+
+    def _pinned(self) -> Endpoint:
+        return self.addresses[(self._next + self._unreachable) % len(self.addresses)]

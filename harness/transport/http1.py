@@ -20,6 +20,7 @@ REPLAYED_METHODS = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 """Sent again where a kept-alive connection closed before the answer began: net/http request.go, ``isReplayable``."""
 
 _NO_BODY = frozenset((204, 304))
+_UNAUTHORIZED = 401
 
 
 class Http1Connection:
@@ -87,6 +88,10 @@ class Http1Connection:
         if self._idle_timeout_s:
             self._idle_end = self._timers.call_later(self._idle_timeout_s, self._idle_too_long)
 
+    def hang_up(self) -> None:
+        """Take nothing more and hear nothing more; `close` is due."""
+        self._channel.close()
+
     def close(self, error: TransportError) -> None:
         """Close at once; the request under way ends in `error`."""
         self._channel.close()
@@ -127,6 +132,8 @@ class Http1Connection:
             self._transport.connection_closed(self)
             self._transport.end(handle, None)
             return
+        if handle is not None:
+            self._transport.connection_lost(self.member)
         if handle is not None and self._may_replay(handle):
             self._handle = None
             self._transport.connection_closed(self)
@@ -168,6 +175,8 @@ class Http1Connection:
             return
         handle.request = None
         self._transport.members_talked_to.add(self.member)
+        if status == _UNAUTHORIZED:
+            self._transport.refused()
         try:
             handle.sink.on_head(status, headers, self.member)
         except Exception:

@@ -35,6 +35,8 @@ RETRIED_CODES = frozenset((ErrorCode.REFUSED_STREAM, ErrorCode.PROTOCOL_ERROR))
 """RST_STREAM codes after which a request without an answer is sent again: golang.org/x/net/http2 transport.go,
 ``canRetryError`` (PROTOCOL_ERROR because of golang/go#47635)."""
 
+_UNAUTHORIZED = 401
+
 
 class Http2Connection:
     """Carries up to the peer's stream limit of requests.
@@ -87,7 +89,10 @@ class Http2Connection:
         return self._channel.sent_bytes
 
     def can_take(self) -> bool:
-        return not self._channel.closed and self._codec.can_open()
+        limit = self._options.streams_per_connection
+        return (
+            not self._channel.closed and self._codec.can_open() and (limit is None or len(self._streams) < limit)
+        )
 
     def submit(self, handle: Handle, request: Request) -> None:
         """Open a stream; only where `can_take()`."""
@@ -103,6 +108,10 @@ class Http2Connection:
             self._codec.reset(handle.stream_id, ErrorCode.CANCEL)
             self._flush_soon()
             self._stream_gone()
+
+    def hang_up(self) -> None:
+        """Take nothing more and hear nothing more; `close` is due."""
+        self._channel.close()
 
     def close(self, error: TransportError) -> None:
         """Close at once; every stream ends in `error`."""
@@ -130,7 +139,7 @@ class Http2Connection:
                 self._sink_raised(event)
         if fault is not None:
             self._flush()
-            self.close(TransportError(Failure.PROTOCOL, fault.detail, self.member))
+            self._break(TransportError(Failure.PROTOCOL, fault.detail, self.member))
         elif self._codec.has_output:
             self._flush_soon()
 
@@ -139,7 +148,13 @@ class Http2Connection:
 
     def lost(self, error: TransportError | None) -> None:
         detail = "the peer sent GOAWAY and closed" if self.draining else "the peer closed the connection"
-        self.close(error or TransportError(Failure.RESET, detail, self.member))
+        self._break(error or TransportError(Failure.RESET, detail, self.member))
+
+    def _break(self, error: TransportError) -> None:
+        """It ends, and not because we wanted it to."""
+        if self._streams and not self.draining:
+            self._transport.connection_lost(self.member)
+        self.close(error)
 
     # ---- events of the codec ----------------------------------------------------------------------------------------
     def _handle(self, event: Event) -> None:
@@ -156,6 +171,8 @@ class Http2Connection:
                 handle.request = None
                 status, headers = _decode_head(event.headers)
                 self._transport.members_talked_to.add(self.member)
+                if status == _UNAUTHORIZED:
+                    self._transport.refused()
                 handle.sink.on_head(status, headers, self.member)
                 if event.end_stream:
                     self._ended(event.stream_id)
@@ -164,7 +181,9 @@ class Http2Connection:
         elif isinstance(event, Reset):
             self._reset(event)
         elif isinstance(event, GoAway):
-            self.draining = True
+            if not self.draining:
+                self.draining = True
+                self._transport.told_to_go_away(self.member)
             self._close_if_drained()
         elif isinstance(event, PingAck):
             self._ping_sent = None
@@ -183,6 +202,8 @@ class Http2Connection:
         handle = self._streams.pop(event.stream_id, None)
         if handle is None:
             return
+        if event.by_peer:
+            self._transport.stream_reset(self.member)
         self._stream_gone()
         if event.by_peer and event.code in RETRIED_CODES and handle.request is not None:
             self._transport.retry(handle, f"stream reset: {name_of(event.code)}", self.member)
@@ -253,7 +274,7 @@ class Http2Connection:
             return
         if self._ping_sent is not None and now >= self._ping_sent + options.ping_timeout_s:
             detail = f"client connection lost: no answer to PING within {options.ping_timeout_s:g} s"
-            self.close(TransportError(Failure.TIMEOUT, detail, self.member))
+            self._break(TransportError(Failure.TIMEOUT, detail, self.member))
             return
         if options.read_idle_s and self._ping_sent is None and now >= self._last_read + options.read_idle_s:
             self._pings += 1

@@ -36,3 +36,7 @@ class TransportOptions:
 
     max_idle_http1: int = 25
     """Unused HTTP/1.1 connections that are kept; client-go transport/cache.go, ``idleConnsPerHost``."""
+
+    streams_per_connection: int | None = None
+    """HTTP/2: requests, watches included, that one connection carries at once before another is dialled. None: as many
+    as the peer's SETTINGS allow, as in Go (``StrictMaxConcurrentStreams`` is false)."""

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import logging
 import random
-import ssl
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import gevent
 
-from harness.transport.dialing import Dialled, dial
+from harness.transport.credentials import Bearer
+from harness.transport.dialing import Dialled, Tls, dial
 from harness.transport.endpoints import Endpoint, Endpoints
 from harness.transport.handles import Handle
 from harness.transport.http1 import Http1Connection
 from harness.transport.http2 import Http2Connection
 from harness.transport.options import HttpMode, TransportOptions
+from harness.transport.proxies import Proxy
 from harness.transport.sinks import Answer, Sink, UnarySink
+from harness.transport.tally import Count, Tally, TransportStatistics
 from harness.transport.timers import Timer, Timers
 from harness.wire.request import Failure, Request, TransportError
 
@@ -38,47 +39,28 @@ FIRST_BACKOFF_S = 1.0
 _BODY_METHODS = frozenset(("POST", "PUT", "PATCH"))
 
 
-@dataclass(frozen=True, slots=True)
-class TransportStatistics:
-    """A snapshot. Bytes are those of HTTP before TLS, both over all connections ever open."""
-
-    dialled: Mapping[str, int]
-    """Connections that were established, by member."""
-    failed_dials: Mapping[str, int]
-    """Connections that were not, by member."""
-    open_connections: Mapping[str, int]
-    """By member; those that drain included."""
-    open_streams: int
-    """Requests that a connection carries."""
-    waiting: int
-    """Requests that wait for a connection."""
-    retries: int
-    """Requests that were sent again."""
-    sent_bytes: int
-    received_bytes: int
-
-
 class Transport:
     """Carries the requests of one node.
 
-    `headers` go with every request (User-Agent, Authorization, Impersonate-*). `tls` is shared by all transports of a
-    process (`tls.client_context`); None is cleartext. `server_name` is what certificates are checked for; "" takes the
-    endpoint's host. `http` is explained at `HttpMode`. `timers` are the worker's.
+    `headers` go with every request (User-Agent, Impersonate-*), and so does what `bearer` has. `tls` is shared by all
+    transports of a process (`tls.client_context`), or has the node's certificate (`tls.ClientTls`); None is cleartext.
+    `server_name` is what certificates are checked for; "" takes the endpoint's host. `http` is explained at `HttpMode`.
+    `timers` are the worker's, and `tally` may be.
 
     Nothing here blocks or raises for what a peer did: every failure reaches the sink as a TransportError that names
     the member. All of it belongs to one thread.
     """
 
     __slots__ = (
-        "_backing_off", "_closed", "_connections", "_dials", "_endpoints", "_gone_received", "_gone_sent", "_headers",
-        "_http", "_idle", "_options", "_path_prefix", "_protocol", "_retries", "_rng", "_scheme", "_server_name",
-        "_timers", "_tls", "_waiting", "dialled", "failed_dials", "members_talked_to",
+        "__weakref__", "_backing_off", "_bearer", "_closed", "_connections", "_dials", "_endpoints", "_gone_received",
+        "_gone_sent", "_headers", "_http", "_idle", "_options", "_owed", "_path_prefix", "_protocol", "_proxy", "_rng",
+        "_scheme", "_server_name", "_tally", "_timers", "_tls", "_waiting", "members_talked_to",
     )  # fmt: skip
 
     def __init__(
         self,
         endpoints: Endpoints,
-        tls: ssl.SSLContext | None,
+        tls: Tls | None,
         timers: Timers,
         *,
         server_name: str = "",
@@ -87,6 +69,9 @@ class Transport:
         path_prefix: str = "",
         options: TransportOptions | None = None,
         rng: random.Random | None = None,
+        bearer: Bearer | None = None,
+        proxy: Proxy | None = None,
+        tally: Tally | None = None,
     ) -> None:
         self._endpoints = endpoints
         self._tls = tls
@@ -105,10 +90,11 @@ class Transport:
         self._waiting: deque[Handle] = deque()
         self._dials: set[gevent.Greenlet] = set()
         self._backing_off: dict[Handle, Timer] = {}
+        self._bearer = bearer
+        self._proxy = proxy
+        self._tally = tally or Tally()
         self._closed = False
-        self._gone_received = self._gone_sent = self._retries = 0
-        self.dialled: Counter[str] = Counter()
-        self.failed_dials: Counter[str] = Counter()
+        self._gone_received = self._gone_sent = self._owed = 0
         self.members_talked_to: set[str] = set()
         """Members that have answered a request."""
 
@@ -146,12 +132,12 @@ class Transport:
     def statistics(self) -> TransportStatistics:
         connections = self._connections
         return TransportStatistics(
-            dialled=dict(self.dialled),
-            failed_dials=dict(self.failed_dials),
+            dialled=self._tally.of(Count.DIALLED),
+            failed_dials=self._tally.of(Count.DIAL_FAILED),
             open_connections=dict(Counter(connection.member for connection in connections)),
             open_streams=sum(connection.open_streams for connection in connections),
             waiting=self.waiting,
-            retries=self._retries,
+            retries=sum(self._tally.of(Count.RETRIED).values()),
             sent_bytes=self._gone_sent + sum(connection.sent_bytes for connection in connections),
             received_bytes=self._gone_received + sum(connection.received_bytes for connection in connections),
         )
@@ -160,6 +146,21 @@ class Transport:
     def waiting(self) -> int:
         """Requests without a connection, those that wait to be sent again included."""
         return sum(not handle.done for handle in self._waiting) + len(self._backing_off)
+
+    def close_connections(self) -> None:
+        """Close all connections, as a kubelet does when its certificate is renewed or its heartbeats fail (connrotation:
+        ``CloseAll``). Their requests end with CLOSED; new ones, and those that wait, go to new connections."""
+        connections = tuple(self._connections)
+        for connection in connections:
+            connection.hang_up()  # all of them, before anybody who hears of it sends something new
+        for connection in connections:
+            self._tally.add(Count.CLOSED, connection.member)
+            detail = "all connections of the client were closed"
+            connection.close(TransportError(Failure.CLOSED, detail, connection.member))
+
+    def use_tls(self, tls: Tls) -> None:
+        """From the next connection on; those that are open stay as they are."""
+        self._tls = tls
 
     def close(self) -> None:
         """Close all connections and end every request with CLOSED; does nothing the second time."""
@@ -232,10 +233,10 @@ class Transport:
         """In a greenlet of its own; what comes of it is handled in the dispatcher, or by `close`."""
         greenlet = gevent.getcurrent()
         try:
-            dialled = dial(endpoint, self._tls, self._server_name, self._options)
+            dialled = dial(endpoint, self._tls, self._server_name, self._options, self._proxy)
         except TransportError as error:
             failure = error.with_traceback(None)
-            self._timers.dispatcher.push(lambda: self._dial_failed(greenlet, failure))
+            self._timers.dispatcher.push(lambda: self._dial_failed(greenlet, endpoint, failure))
             return None
         self._timers.dispatcher.push(lambda: self._connected(greenlet, dialled))
         return dialled
@@ -251,10 +252,12 @@ class Transport:
             dialled.sock.close()
             agreed = dialled.protocol or "no protocol"
             detail = f"{dialled.endpoint.authority} agreed to {agreed}, wanted is {self._http}"
-            self._dial_failed(greenlet, TransportError(Failure.PROTOCOL, detail, member))
+            self._dial_failed(
+                greenlet, dialled.endpoint, TransportError(Failure.PROTOCOL, detail, member)
+            )
             return
         self._protocol = protocol
-        self.dialled[member] += 1
+        self._established(member)
         connection: HttpConnection
         if protocol == "h2":
             connection = Http2Connection(self, dialled, self._timers, self._options)
@@ -265,10 +268,18 @@ class Transport:
             self._connections.append(connection)
             self.connection_idle(connection)
 
-    def _dial_failed(self, greenlet: gevent.Greenlet, error: TransportError) -> None:
+    def _established(self, member: str) -> None:
+        self._endpoints.succeeded()
+        self._tally.add(Count.DIALLED, member)
+        if self._owed:
+            self._owed -= 1
+            self._tally.add(Count.REDIALLED, member)
+
+    def _dial_failed(self, greenlet: gevent.Greenlet, endpoint: Endpoint, error: TransportError) -> None:
         """The requests that waited for this dial fail; Go does not dial again for them either."""
         self._dials.discard(greenlet)
-        self.failed_dials[error.member] += 1
+        self._endpoints.failed(endpoint)
+        self._tally.add(Count.DIAL_FAILED, endpoint.member)
         waiting = self._waiting
         if self._protocol == "http/1.1":
             while waiting and waiting[0].done:
@@ -296,7 +307,28 @@ class Transport:
         if request.body or request.method in _BODY_METHODS:
             head.append((b"content-length", b"%d" % len(request.body)))
         head += self._headers
+        bearer = self._bearer
+        if bearer is not None and bearer.field is not None:
+            head.append(bearer.field)
         return head
+
+    def refused(self) -> None:
+        """A server answered 401."""
+        if self._bearer is not None:
+            self._bearer.on_refused()
+
+    def connection_lost(self, member: str) -> None:
+        """A connection broke, or the peer closed it, while it carried requests."""
+        self._tally.add(Count.LOST, member)
+        self._owed += 1
+
+    def told_to_go_away(self, member: str) -> None:
+        """A connection got its first GOAWAY."""
+        self._tally.add(Count.GOAWAY, member)
+        self._owed += 1
+
+    def stream_reset(self, member: str) -> None:
+        self._tally.add(Count.STREAM_RESET, member)
 
     def connection_idle(self, connection: Http1Connection) -> None:
         """An HTTP/1.1 connection has nothing to do: it serves who waits, is kept, or is closed where enough are."""
@@ -333,7 +365,7 @@ class Transport:
             )
             return
         handle.attempts += 1
-        self._retries += 1
+        self._tally.add(Count.RETRIED, member)
         if handle.attempts == 1:
             self._place_or_wait(handle)
             return
@@ -390,7 +422,7 @@ class Transport:
         self.end(handle, TransportError(Failure.TIMEOUT, f"no end within {limit_s:g} s, {where}", member))
 
 
-def _protocol_without_asking(http: HttpMode, tls: ssl.SSLContext | None) -> str:
+def _protocol_without_asking(http: HttpMode, tls: Tls | None) -> str:
     """What connections speak where no ALPN decides: "" where it will."""
     if tls is not None:
         return "" if http == "auto" else http

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h)")
+_UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
@@ -61,10 +65,22 @@ def _fraction(value: int, digits: int) -> str:
     return "." + f"{value:0{digits}d}".rstrip("0") if value else ""
 
 
+_INT64_DIGITS = 19
+
+
 def parse_int(text: str) -> int | None:
     """`text` as strconv.Atoi reads it (decimal, optional sign, 64 bits); None where it would fail."""
     digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()):
+    if not (digits.isascii() and digits.isdigit()) or len(digits.lstrip("0")) > _INT64_DIGITS:
         return None
-    value = int(text)
+    value = int(digits.lstrip("0") or "0") * (-1 if text[:1] == "-" else 1)
     return value if -(2**63) <= value < 2**63 else None
+
+
+def parse_duration(text: str) -> float | None:
+    """Seconds of a Go duration (``10s``, ``7m12s``), None where it is none."""
+    if text == "0":
+        return 0.0
+    if not text or _DURATION.sub("", text):
+        return None
+    return sum(float(number) * _UNITS_S[unit] for number, unit in _DURATION.findall(text))

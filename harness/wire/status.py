@@ -14,6 +14,7 @@ import msgspec
 
 from harness.wire.errors import SwarmletError
 from harness.wire.gotext import quote
+from harness.wire.protobuf import MAGIC, ProtobufError, decode_object
 
 APF_REJECTED = b"Too many requests, please try again later.\n"
 """Body of the 429 by which flow control rejects: text/plain (as/server/filters/priority-and-fairness.go)."""
@@ -180,9 +181,13 @@ def not_acceptable(available: Sequence[str]) -> Status:
     return Status(406, "NotAcceptable", message, Details())
 
 
-def already_exists(group: str, resource: str, name: str) -> Status:
+def already_exists(group: str, resource: str, name: str, generated: bool = False) -> Status:
+    """`generated`: the server drew the name (am/api/errors/errors.go:176)."""
     message = f"{_qualified(group, resource)} {quote(name)} already exists"
-    return Status(409, "AlreadyExists", message, _about(group, resource, name))
+    if not generated:
+        return Status(409, "AlreadyExists", message, _about(group, resource, name))
+    message += ", the server was not able to generate a unique name for the object"
+    return Status(409, "AlreadyExists", message, _about(group, resource, name, retry_after_s=1))
 
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -334,7 +339,9 @@ _decode = msgspec.json.Decoder(_Body).decode
 def parse_status(body: bytes, http_status: int = 0) -> StatusView:
     """The Status in `body`; where there is none (plain text, a proxy's page), what `http_status` alone says."""
     try:
-        found = _decode(body)
+        found = _decode(body) if body[:4] != MAGIC else msgspec.convert(decode_object(body), _Body)
+    except ProtobufError as error:
+        return StatusView(code=http_status, message=str(error))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return StatusView(code=http_status, message=body[:200].decode("utf-8", "replace").strip())
     if found.kind != "Status":

@@ -1,4 +1,5 @@
-"""Framing of JSON watch streams: one ``{"type":...,"object":...}`` a line (am/runtime/serializer/json framer).
+"""Framing of watch streams: in JSON one ``{"type":...,"object":...}`` a line (am/runtime/serializer/json framer), in
+protobuf a WatchEvent behind its length in four bytes, big-endian (am/util/framer).
 
 The object stays bytes: who needs a view of it decodes it.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from harness.wire.errors import SwarmletError
+from harness.wire.protobuf.wireformat import LENGTH, ProtobufError, length, varint
 
 ADDED = "ADDED"
 MODIFIED = "MODIFIED"
@@ -72,6 +74,60 @@ class WatchDecoder:
         whole = bytes(self._rest)
         self._rest = b""
         return whole
+
+
+class ProtobufWatchDecoder:
+    """As `WatchDecoder`, of a stream in protobuf; objects come in their envelope."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self) -> None:
+        self._rest: bytes | bytearray = b""
+
+    @property
+    def pending_bytes(self) -> int:
+        return len(self._rest)
+
+    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
+        """The (type, object) of each frame that `data` completes. Raises WatchError."""
+        if self._rest:
+            if not isinstance(self._rest, bytearray):
+                self._rest = bytearray(self._rest)
+            self._rest += data
+            if len(self._rest) < 4 or len(self._rest) < 4 + int.from_bytes(self._rest[:4]):
+                return []
+            data = bytes(self._rest)
+            self._rest = b""
+        events = []
+        start, size = 0, len(data)
+        while size - start >= 4:
+            end = start + 4 + int.from_bytes(data[start : start + 4])
+            if end > size:
+                break
+            events.append(_read_frame(data, start + 4, end))
+            start = end
+        self._rest = data[start:]
+        return events
+
+
+def _read_frame(data: bytes, at: int, end: int) -> tuple[str, bytes]:
+    """The event at ``data[at:end]``: WatchEvent {1: type, 2: RawExtension {1: raw}} (am/apis/meta/v1/watch.go)."""
+    kind, body = b"", b""
+    try:
+        while at < end:
+            tag, at = varint(data, at, end)
+            if tag & 7 != LENGTH:
+                raise ProtobufError(f"wire type {tag & 7} in a WatchEvent")
+            start, at = length(data, at, end)
+            if tag >> 3 == 1:
+                kind = data[start:at]
+            elif tag >> 3 == 2 and start < at:
+                start, stop = length(data, start + 1, at)
+                body = data[start:stop]
+    except ProtobufError as error:
+        raise WatchError(f"unable to decode an event from the watch stream: {error}") from None
+    found = _KNOWN.get(kind)
+    return (found if found is not None else kind.decode("utf-8", "replace")), body
 
 
 def _read(data: bytes, start: int, end: int) -> tuple[str, bytes]:

@@ -22,7 +22,12 @@ from harness.experiment.runner import progress_line, run_experiment, sample_argu
 from harness.wire.errors import ConfigError, SwarmletError
 from tests.records import make_record
 
-ONE, HA = ArmPlan("1 master", 1), ArmPlan("HA, 3 masters", 3, ("stall-informer:member-1:20@0",))
+ONE, HA = (
+    ArmPlan("1 master", 1),
+    ArmPlan("HA, 3 masters", 3, ("stall-informer member=member-1 for=20s at=0s",)),
+)
+
+FAULT = {"fault": "stall", "member": "m"}
 
 
 def plan(**changes: Any) -> ExperimentPlan:
@@ -68,7 +73,7 @@ def test_a_sample_is_told_its_arm_its_number_and_a_seed_that_all_arms_share(tmp_
         "--arm": "HA, 3 masters",
         "--sample": "2",
         "--record": str(tmp_path / "r"),
-        "--fault": "stall-informer:member-1:20@0",
+        "--fault": "stall-informer member=member-1 for=20s at=0s",
         "--cores": "0.5",
     }
     assert "12" in sample_arguments(plan(seed=10), ONE, 2, tmp_path)
@@ -88,7 +93,9 @@ def test_the_command_is_locusts_with_our_file() -> None:
         ({"kind": "nodes-ready", "ready": 100}, "100 nodes ready"),
         ({"kind": "step-finished", "name": "create", "seconds": 1.25}, "create: 1.2 s"),
         ({"kind": "mark", "text": "a worker was lost"}, "noticed: a worker was lost"),
-        ({"kind": "fault", "fault": "stall", "member": "m", "seconds": 20.0}, "fault: stall on m for 20 s"),
+        ({**FAULT, "kind": "fault-started", "seconds": 20.0}, "fault: stall on m for 20 s"),
+        ({**FAULT, "kind": "fault-started", "seconds": None}, "fault: stall on m"),
+        ({**FAULT, "kind": "fault-failed", "error": "why"}, "fault stall on m failed: why"),
         ({"kind": "run-ended", "status": "completed"}, "run completed"),
         ({"kind": "phase-started", "step": 1}, ""),
     ],

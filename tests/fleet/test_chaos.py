@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from harness.client.requests import CONFIGMAPS, SECRETS
 from harness.fleet.namespaces import NamespaceController, NamespaceOptions
 from harness.fleet.podworker import Stage
 from harness.fleet.rootca import root_ca_publisher
@@ -44,7 +45,7 @@ def test_a_server_gone_mad_for_two_minutes_is_survived(seed: int) -> None:
     world.add(scheduler)
     world.add(serviceaccount_controller(Random(seed)))
     world.add(root_ca_publisher("PEM", Random(seed)))
-    world.add(NamespaceController(NamespaceOptions(), Random(seed), EPOCH_S))
+    world.add(NamespaceController(NamespaceOptions(resources=(SECRETS, CONFIGMAPS)), Random(seed), EPOCH_S))
     for name in ("s0", "s1"):
         world.create("secrets", "t", {"metadata": {"name": name}})
     for index in range(12):

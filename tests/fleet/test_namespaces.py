@@ -145,3 +145,65 @@ def test_a_namespace_created_again_under_the_same_name_is_left_alone() -> None:
     count = len(world.log)
     world.run(100.0)
     assert len(world.log) == count
+
+
+def discovery(*resources: tuple[str, str, str, str]) -> bytes:
+    """An aggregated discovery document of (group, version, resource, scope)."""
+    groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for group, version, resource, scope in resources:
+        entry = {"resource": resource, "scope": scope, "verbs": ["delete", "deletecollection", "list"]}
+        groups.setdefault(group, {}).setdefault(version, []).append(entry)
+    items = [
+        {
+            "metadata": {"name": group},
+            "versions": [{"version": version, "resources": each} for version, each in versions.items()],
+        }
+        for group, versions in groups.items()
+    ]
+    return msgspec.json.encode({"kind": "APIGroupDiscoveryList", "items": items})
+
+
+DOCUMENTS = {
+    "/api": discovery(
+        ("", "v1", "pods", "Namespaced"), ("", "v1", "secrets", "Namespaced"), ("", "v1", "nodes", "Cluster")
+    ),
+    "/apis": discovery(
+        ("e.io", "v2", "things", "Namespaced"),
+        ("e.io", "v1", "things", "Namespaced"),
+        ("e.io", "v1", "olds", "Namespaced"),
+    ),
+}
+
+
+def test_what_is_deleted_is_what_the_server_says_that_it_has() -> None:
+    world, who = world_with("m", resources=None)
+    world.refuse = lambda logged: (
+        (200, DOCUMENTS.get(logged.request.path) or b'{"items":[]}')
+        if (logged.request.path in DOCUMENTS or "e.io" in logged.request.path)
+        else None
+    )
+    world.delete("namespaces", "", "m")
+    world.run(10.0)
+    mine = [each.request.path for each in world.log if each.who == who and each.info.verb != "watch"]
+    assert mine[1:3] == ["/api", "/apis"]
+    assert mine[6:-1] == [
+        *["/api/v1/namespaces/m/secrets"] * 2,
+        *["/apis/e.io/v2/namespaces/m/things"] * 2,
+        *["/apis/e.io/v1/namespaces/m/olds"] * 2,
+    ]
+    assert world.get("namespaces", "", "m") is None
+
+
+@pytest.mark.parametrize("answer", [(500, b"{}"), (200, b"<html>"), (404, b"")])
+def test_without_discovery_a_deletion_begins_again_later(answer: tuple[int, bytes]) -> None:
+    world, _ = world_with("m", resources=None)
+    world.refuse = lambda logged: (
+        answer
+        if logged.request.path in DOCUMENTS and logged.at < 8.0
+        else ((200, DOCUMENTS["/api"]) if logged.request.path in DOCUMENTS else None)
+    )
+    world.delete("namespaces", "", "m")
+    world.run(7.5)
+    assert world.get("namespaces", "", "m") is not None
+    world.run(30.0)
+    assert world.get("namespaces", "", "m") is None

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from harness.apiserver.faults.kinds import StallInformer
+from harness.apiserver.faults.spec import FaultSpec
 from harness.load import openfiles
 from harness.load.arguments import add_arguments, options_from
-from harness.load.faults import Fault
 from harness.wire.errors import ConfigError
 from tests.load.plays import TINY
 
@@ -70,14 +71,24 @@ def test_what_is_given_arrives() -> None:
     options = parse(
         *("-u", "7", "-r", "2.5", "-t", "90", "--scenario", TINY, "--members", "3", "--cores", "0.5"),
         *("--cost", "get_cached_us=5", "--cost", "list_us=7", "--etcd", "fsync_s=0.1", "--seed", "9"),
-        *("--fault", "stall-informer:member-1:20@5", "--record", "/tmp/somewhere", "--http", "h2"),
+        *(
+            "--fault",
+            "stall-informer member=member-1 for=20s at=5s",
+            "--fault",
+            "goaway",
+            "--record",
+            "/tmp/somewhere",
+            "--http",
+            "h2",
+        ),
     )
     assert (options.kubelets, options.spawn_rate, options.run_time_s, options.seed) == (7, 2.5, 90.0, 9)
     assert options.scenario == TINY
     assert options.pool.costs == {"get_cached_us": 5.0, "list_us": 7.0}
     assert options.pool.etcd == {"fsync_s": 0.1}
     assert options.pool.modelled_cores() == 0.5
-    assert options.faults == (Fault("stall-informer", "member-1", 20.0, 5.0),)
+    assert options.faults == (FaultSpec(StallInformer(), "member-1", 20.0, 5.0),)
+    assert options.pool.faults == ("goaway",)
     assert (options.record, options.http) == (Path("/tmp/somewhere"), "h2")
 
 
@@ -106,9 +117,14 @@ def test_endpoints_are_separated_by_commas() -> None:
         (("--cost", "get_cached_us=much"), ["--cost", "KEY=NUMBER"]),
         (("--etcd", "foo=1"), ["etcd", "'foo'", "known: "]),
         (("--etcd", "=1"), ["etcd", "''"]),
-        (("--fault", "x"), ["'x'", "KIND:MEMBER:SECONDS@SECONDS", "stall-informer"]),
-        (("--fault", "stall-informer:member-1:20@5"), ["member-1", "member-0"]),
-        (("--fault", "stall-informer:member-0:2@5", "-H", "http://h:1"), ["emulated"]),
+        (("--fault", "x"), ["'x'", "stall-informer"]),
+        (("--fault", "stall-informer member=member-1 at=5s"), ["member-1", "member-0"]),
+        (("--fault", "goaway member=member-1"), ["member-1", "member-0"]),
+        (("--fault", "stall-informer at=5s", "-H", "http://h:1"), ["emulated"]),
+        (("--pool-host", "localhost"), ["host", "'localhost'"]),
+        (("--goaway-chance", "0.03"), ["goaway-chance", "0.02"]),
+        (("--shutdown-delay", "-1"), ["shutdown-delay"]),
+        (("--feature-gates", "ListFromCacheSnapshot"), ["feature-gates", "ListFromCacheSnapshot"]),
         (("--pool-port", "80"), ["80", "1024"]),
         (("--pool-port", "65535"), ["65535", "1024"]),
         (("--max-requests-inflight", "0"), ["max-requests-inflight", "0"]),

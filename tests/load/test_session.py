@@ -10,6 +10,7 @@ from typing import Any
 import gevent
 import pytest
 
+from harness.apiserver.faults.spec import parse_spec
 from harness.load import session as sessions
 from harness.load.arguments import RunOptions
 from harness.load.plan import Target, TargetMember
@@ -269,7 +270,7 @@ def test_a_measurement_that_was_skipped_is_marked_but_spoils_nothing(make: Makes
 
 
 def test_faults_wait_for_the_load_and_end_with_the_run(make: Makes) -> None:
-    fault = sessions.Fault("stall-informer", "member-0", 20.0, 100.0)
+    fault = parse_spec("stall-informer member=member-0 for=20s at=100s")
     session = make(faults=(fault,))
     assert session._faults == []
     session.tell("phase-started", {"step": 1})
@@ -282,9 +283,25 @@ def test_faults_wait_for_the_load_and_end_with_the_run(make: Makes) -> None:
 
 def test_a_fault_that_was_refused_makes_the_run_invalid(make: Makes) -> None:
     session = make()
-    session._inject(sessions.Fault("stall-informer", "member-7", 20.0, 0.0))
+    session._target = Target((TargetMember("member-0", "127.0.0.1", 1),), ca="")
+    session._inject(parse_spec("stall-informer at=0s"))
     session.over = True
-    assert ended(session)[2] == [("fault stall-informer on member-7 was refused: no member member-7", True)]
+    (mark,) = ended(session)[2]
+    assert mark[0].startswith("fault stall-informer at=0s on member-0 failed: [Errno 111]")
+    assert mark[1]
+
+
+def test_faults_that_the_pool_tells_of_reach_the_record(make: Makes) -> None:
+    session = make()
+    about = {"fault": "goaway", "member": "member-1", "seconds": 5.0, "hits": 2}
+    for kind in ("fault-started", "fault-ended", "something-else"):
+        session._pool_says({"kind": kind, **about})
+    session._pool_says({"kind": "fault-failed", **about, "error": "no store"})
+    session.over = True
+    assert ended(session)[2] == [("fault goaway on member-1 failed: no store", True)]
+    told = [event for event in read_events(session.options.record) if event["kind"].startswith("fault")]
+    assert [event["kind"] for event in told] == ["fault-started", "fault-ended", "fault-failed"]
+    assert {event["member"] for event in told} == {"member-1"}
 
 
 def test_a_run_that_the_shape_does_not_end_is_ended_all_the_same(

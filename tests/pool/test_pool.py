@@ -147,6 +147,7 @@ def _use_kubectl(kubectl: str, kubeconfig: Path) -> None:
 
     assert "No resources found" in run("get", "nodes")
     assert "created" in run("create", "configmap", "from-kubectl", "--from-literal", "a=b")
+    assert "terminationGracePeriodSeconds" in run("explain", "pod.spec")
     for member in ("member-0", "member-1", "member-2"):  # one store behind all
         assert "from-kubectl" in run("--context", member, "get", "configmaps", "-o", "name")
 

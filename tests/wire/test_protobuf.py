@@ -256,3 +256,40 @@ def test_the_served_kinds_and_their_lists_are_in_the_table() -> None:
         for kind in kinds:
             assert message_of(api_version, kind) is not None
             assert message_of(api_version, f"{kind}List") is not None
+
+
+@pytest.mark.parametrize(("version", "kinds"), sorted(KINDS.items()))
+def test_every_kind_of_the_table_has_a_message(version: str, kinds: frozenset[str]) -> None:
+    for kind in kinds:
+        assert decode_object(envelope(version, kind, put(1, put(1, "x"))))["kind"] == kind
+
+
+def test_what_kubectl_asks_and_grants_is_read() -> None:
+    attributes = put(1, "ns") + put(2, "list") + put(5, "pods")
+    review = decode_object(
+        envelope("authorization.k8s.io/v1", "SelfSubjectAccessReview", put(2, put(1, attributes)))
+    )
+    asked = {"namespace": "ns", "verb": "list", "resource": "pods"}
+    assert review["spec"] == {"resourceAttributes": asked}
+    rule = put(1, "get") + put(1, "list") + put(2, "") + put(3, "pods") + put(4, "p")
+    role = decode_object(envelope("rbac.authorization.k8s.io/v1", "Role", put(2, rule)))
+    assert role["rules"] == [
+        {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["p"]}
+    ]
+    subject = put(1, "User") + put(2, "rbac.authorization.k8s.io") + put(3, "u")
+    reference = put(1, "rbac.authorization.k8s.io") + put(2, "Role") + put(3, "r")
+    binding = put(2, subject) + put(3, reference)
+    found = decode_object(envelope("rbac.authorization.k8s.io/v1", "RoleBinding", binding))
+    assert found["subjects"] == [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "u"}]
+    assert found["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}
+
+
+def test_a_volume_s_source_is_part_of_its_spec() -> None:
+    quantity = put(1, put(1, "storage") + put(2, put(1, "1Gi")))
+    spec = quantity + put(2, put(22, put(1, "d") + put(2, "h"))) + put(3, "ReadWriteOnce")
+    volume = decode_object(envelope("v1", "PersistentVolume", put(2, spec)))
+    assert volume["spec"] == {
+        "capacity": {"storage": "1Gi"},
+        "csi": {"driver": "d", "volumeHandle": "h"},
+        "accessModes": ["ReadWriteOnce"],
+    }

@@ -1,8 +1,10 @@
 """What is decided about an object beyond its own rules, before it is written: the plugins that a default server runs.
 
 In order (kk/pkg/kubeapiserver/options/plugins.go): NamespaceLifecycle, NodeRestriction, ServiceAccount,
-TaintNodesByCondition, Priority, DefaultTolerationSeconds. Plugins that load tests never meet (LimitRanger without
-LimitRanges, PodSecurity in its privileged default, webhooks) are left out. A refusal is a StatusError.
+TaintNodesByCondition, Priority, DefaultTolerationSeconds, StorageObjectInUseProtection, DefaultStorageClass,
+PersistentVolumeClaimResize and the three of certificates. Left out are PodSecurity in its privileged default,
+LimitRanger and ResourceQuota (their objects are kept and not enforced), DefaultIngressClass, policies and webhooks. A
+refusal is a StatusError.
 """
 
 from __future__ import annotations

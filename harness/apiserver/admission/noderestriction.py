@@ -1,7 +1,7 @@
 """NodeRestriction: what a node may write about itself, where the authorizer cannot see the object.
 
 kubernetes v1.36 plugin/pkg/admission/noderestriction/admission.go:95-760; allowed labels:
-staging/src/k8s.io/kubelet/pkg/apis/well_known_labels.go. Not here: persistent volume claims, which are not served.
+staging/src/k8s.io/kubelet/pkg/apis/well_known_labels.go.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 
 from harness.apiserver.admission.attributes import Attributes, Operation
+from harness.apiserver.admission.nodeaudience import AudienceCheck
 from harness.apiserver.apierrors import forbidden
 from harness.apiserver.auth.authentication import NODE_PREFIX, NODES
 from harness.apiserver.auth.nodeauthorizer import LEASE_NAMESPACE
-from harness.apiserver.auth.nodegraph import MIRROR, decode_pod, references
+from harness.apiserver.auth.nodereferences import MIRROR, decode_pod, references
 from harness.wire import status
 from harness.wire.gotext import quote
 from harness.wire.status import StatusError
@@ -41,6 +42,8 @@ _OWN_LABELS = frozenset(
     }
 )
 _OWN_NAMESPACES = ("kubelet.kubernetes.io", "node.kubernetes.io")
+_SIZES = frozenset({"capacity", "conditions", "allocatedResources", "allocatedResourceStatuses"})
+_IGNORED = frozenset({"resourceVersion", "managedFields"})
 
 
 class _Metadata(msgspec.Struct):
@@ -63,12 +66,19 @@ _decode_any = msgspec.json.Decoder().decode
 class NodeRestriction:
     """Call it with each write; returns for whoever is no node.
 
-    `pod(namespace, name)` and `node(name)` give the JSON that the informers hold, None where they hold none.
+    `pod(namespace, name)` and `node(name)` give the JSON that the informers hold, None where they hold none; without
+    `audiences` tokens may be for anybody.
     """
 
-    def __init__(self, pod: Callable[[str, str], bytes | None], node: Callable[[str], bytes | None]) -> None:
+    def __init__(
+        self,
+        pod: Callable[[str, str], bytes | None],
+        node: Callable[[str], bytes | None],
+        audiences: AudienceCheck | None = None,
+    ) -> None:
         self._pod = pod
         self._node = node
+        self._audiences = audiences
 
     def __call__(self, attributes: Attributes) -> None:
         """Raises StatusError (403, or 404 for a pod that is not there)."""
@@ -111,6 +121,17 @@ class NodeRestriction:
             raise _refuse(attributes, f"node {quote(node)} {only}")
         if _labels(old) != _labels(new):
             raise _refuse(attributes, f"node {quote(node)} cannot update labels through pod status")
+        if _claim_statuses(old) != _claim_statuses(new):
+            raise _refuse(attributes, f"node {quote(node)} cannot update resource claim statues")
+
+    def _admit_claim(self, node: str, attributes: Attributes) -> None:
+        if attributes.subresource != "status":
+            raise _refuse(attributes, "may only update PVC status")
+        if attributes.operation is not Operation.UPDATE:
+            raise _refuse(attributes, f"unexpected operation {quote(attributes.operation.value)}")
+        if _without_sizes(attributes.old or {}) != _without_sizes(attributes.new or {}):
+            only = "is not allowed to update fields other than status.capacity and status.conditions"
+            raise _refuse(attributes, f"node {quote(node)} {only}")
 
     def _admit_mirror_pod(self, node: str, attributes: Attributes) -> None:
         pod = attributes.new or {}
@@ -148,11 +169,20 @@ class NodeRestriction:
         if name != node:
             raise _refuse(attributes, f"node {quote(node)} is not allowed to modify node {quote(name)}")
         new, old = attributes.new or {}, attributes.old or {}
+        source = (new.get("spec") or {}).get("configSource")
         if attributes.operation is Operation.CREATE:
+            if source is not None:
+                text = f"node {quote(node)} is not allowed to create pods with a non-nil configSource"
+                raise _refuse(attributes, text)
             if labels := _forbidden_labels(_labels(new), {}):
                 text = f"node {quote(node)} is not allowed to set the following labels: {', '.join(labels)}"
                 raise _refuse(attributes, text)
         elif attributes.operation is Operation.UPDATE:
+            if source is not None and source != (old.get("spec") or {}).get("configSource"):
+                text = (
+                    f"node {quote(node)} is not allowed to update configSource to a new non-nil configSource"
+                )
+                raise _refuse(attributes, text)
             if _taints(new) != _taints(old):
                 raise _refuse(attributes, f"node {quote(node)} is not allowed to modify taints")
             if labels := _forbidden_labels(_labels(new), _labels(old)):
@@ -167,7 +197,8 @@ class NodeRestriction:
         uid = ref.get("uid")
         if not uid:
             raise _refuse(attributes, "node requested token with a pod binding without a uid")
-        pod = self._known_pod(attributes.namespace, ref["name"])
+        body = self._body_of(attributes.namespace, ref["name"])
+        pod = _decode_pod(body)
         if uid != pod.metadata.uid:
             text = (
                 f"the UID in the bound object reference ({uid}) does not match the UID in record. The object might "
@@ -176,6 +207,11 @@ class NodeRestriction:
             raise _refuse(attributes, text)
         if pod.spec.node_name != node:
             raise _refuse(attributes, "node requested token bound to a pod scheduled on a different node")
+        if self._audiences is not None:
+            audiences = ((attributes.new or {}).get("spec") or {}).get("audiences") or []
+            why = self._audiences.fault(attributes.user, attributes.name, body, audiences)
+            if why is not None:
+                raise _refuse(attributes, why)
 
     def _admit_lease(self, node: str, attributes: Attributes) -> None:
         if attributes.namespace != LEASE_NAMESPACE:
@@ -193,15 +229,19 @@ class NodeRestriction:
         return self._known_pod(attributes.namespace, attributes.shown_name)
 
     def _known_pod(self, namespace: str, name: str) -> _Pod:
+        return _decode_pod(self._body_of(namespace, name))
+
+    def _body_of(self, namespace: str, name: str) -> bytes:
         body = self._pod(namespace, name)
         if body is None:
             raise _unknown("pod", name)
-        return _decode_pod(body)
+        return body
 
 
 _ADMIT: dict[tuple[str, str], Callable[[NodeRestriction, str, Attributes], None]] = {
     ("", "pods"): NodeRestriction._admit_pod,
     ("", "nodes"): NodeRestriction._admit_node,
+    ("", "persistentvolumeclaims"): NodeRestriction._admit_claim,
     ("", "serviceaccounts"): NodeRestriction._admit_account,
     ("coordination.k8s.io", "leases"): NodeRestriction._admit_lease,
     ("storage.k8s.io", "csinodes"): NodeRestriction._admit_csinode,
@@ -223,13 +263,33 @@ def _admit_references(who: str, attributes: Attributes, pod: Object) -> None:
         raise _refuse(attributes, f"{who} can not create pods that reference a service account")
     plain = {**pod, "metadata": {"name": "", "namespace": attributes.namespace}}
     kinds = {kind.value for kind, _, _ in references(decode_pod(msgspec.json.encode(plain)))}
-    for kind in ("secret", "configmap", "persistentvolumeclaim"):
+    if _trusts_bundle(pod):
+        kinds.add("clustertrustbundle")
+    for kind in ("secret", "configmap", "clustertrustbundle", "persistentvolumeclaim"):
         if kind in kinds:
             raise _refuse(attributes, f"{who} can not create pods that reference {kind}s")
 
 
+def _trusts_bundle(pod: Object) -> bool:
+    projected = [volume.get("projected") or {} for volume in (pod.get("spec") or {}).get("volumes") or ()]
+    return any("clusterTrustBundle" in source for item in projected for source in item.get("sources") or ())
+
+
 def _labels(obj: Object) -> Mapping[str, str]:
     return (obj.get("metadata") or {}).get("labels") or {}
+
+
+def _claim_statuses(pod: Object) -> list[tuple[str, str | None]]:
+    """Which resource claims a pod has been given; the order counts, as upstream."""
+    statuses = (pod.get("status") or {}).get("resourceClaimStatuses") or []
+    return [(item.get("name", ""), item.get("resourceClaimName")) for item in statuses]
+
+
+def _without_sizes(claim: Object) -> Object:
+    """A claim less what its node reports when it has grown."""
+    meta = {key: value for key, value in claim.get("metadata", {}).items() if key not in _IGNORED and value}
+    status = {key: value for key, value in (claim.get("status") or {}).items() if key not in _SIZES}
+    return {"metadata": meta, "spec": claim.get("spec"), "status": status}
 
 
 def _taints(node: Object) -> list[Object]:

@@ -1,33 +1,12 @@
-"""Small plugins that fill in a new object: Priority, DefaultTolerationSeconds, TaintNodesByCondition."""
+"""Small plugins that fill in a new object: DefaultTolerationSeconds, TaintNodesByCondition."""
 
 from __future__ import annotations
 
 from harness.apiserver.admission.attributes import Attributes
-from harness.apiserver.apierrors import forbidden
 
-# The two classes that every cluster has (kk/pkg/apis/scheduling/types.go).
-_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _TOLERATION_S = 300
-
-
-def priority(attributes: Attributes) -> None:
-    """plugin/pkg/admission/priority/admission.go: the class's value, 0 without one."""
-    assert attributes.new is not None
-    spec = attributes.new["spec"]
-    name = spec.get("priorityClassName", "")
-    if name and name not in _CLASSES:
-        text = f"no PriorityClass with name {name} was found"
-        raise forbidden(attributes.resource, attributes.shown_name, text)
-    value = _CLASSES.get(name, 0)
-    if spec.setdefault("priority", value) != value:
-        text = (
-            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec; priority admission "
-            f"controller computed {value} from the given PriorityClass name"
-        )
-        raise forbidden(attributes.resource, attributes.shown_name, text)
-    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
 def default_tolerations(attributes: Attributes) -> None:

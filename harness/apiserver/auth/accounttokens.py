@@ -110,6 +110,17 @@ class AccountTokens:
 
     def verify(self, token: str) -> Claims | None:
         """The claims of a token that this key signed and that is good now for the server itself; else None."""
+        claims = self._checked(token)
+        return claims if claims is not None and self.issuer in claims.aud else None
+
+    def review(self, token: str, audiences: Sequence[str]) -> tuple[UserInfo, list[str]] | None:
+        """Whom a token stands for and for which of `audiences` it is good; None where for none."""
+        claims = self._checked(token)
+        shared = [] if claims is None else [item for item in audiences if item in claims.aud]
+        return (_user(claims), shared) if claims is not None and shared else None
+
+    def _checked(self, token: str) -> Claims | None:
+        """The claims of a token that this key signed and that is good now, for whomever; else None."""
         signed, _, signature = token.encode().rpartition(b".")
         if not hmac.compare_digest(self._signature(signed), signature):
             return None
@@ -118,7 +129,7 @@ class AccountTokens:
         except (msgspec.MsgspecError, binascii.Error):
             return None
         now = self._wall()
-        good = claims.nbf <= now < claims.exp and claims.iss == self.issuer and self.issuer in claims.aud
+        good = claims.nbf <= now < claims.exp and claims.iss == self.issuer
         return claims if good else None
 
     def user(self, token: str) -> UserInfo | None:

@@ -1,16 +1,18 @@
-"""Who asks: bearer tokens, service-account tokens, anonymous.
+"""Who asks: client certificates, bearer tokens, service-account tokens, anonymous.
 
-k8s.io/apiserver v1.36 pkg/endpoints/filters/authentication.go, pkg/authentication/request/{bearertoken,anonymous};
-metrics: pkg/endpoints/filters/metrics.go:128-170. Client certificates are not looked at: TLS ends in the shell.
+k8s.io/apiserver v1.36 pkg/endpoints/filters/authentication.go,
+pkg/authentication/request/{union,x509,bearertoken,anonymous}; metrics: pkg/endpoints/filters/metrics.go:128-170.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from harness.apiserver.exchange import ClientCertificate
 from harness.apiserver.metrics.families import Metrics
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ MASTERS = "system:masters"
 NODES = "system:nodes"
 NODE_PREFIX = "system:node:"
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
+_CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+_MAX_CERTIFIED = 20_000
 _KNOWN_USERNAMES = frozenset(
     {"admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"}
 )
@@ -61,28 +65,78 @@ def account_user(namespace: str, name: str, uid: str = "") -> UserInfo:
     )
 
 
+def certified_user(certificate: ClientCertificate) -> UserInfo | None:
+    """CN is the name, each O a group (as/authentication/request/x509/x509.go, CommonNameUserConversion); None without
+    a CN."""
+    if not certificate.common_name:
+        return None
+    groups = tuple(dict.fromkeys((*certificate.organizations, AUTHENTICATED)))
+    extra = ((_CREDENTIAL_ID, (f"X509SHA256={certificate.fingerprint}",)),)
+    return UserInfo(certificate.common_name, groups, extra=extra)
+
+
 class Authenticator:
-    """`tokens` are those given at the start; `accounts` knows those that the server issued, None if it issues none."""
+    """`tokens` are those given at the start; `accounts` knows those that the server issued, None if it issues none;
+    `wall` gives seconds since 1970."""
 
     def __init__(
-        self, metrics: Metrics, tokens: Mapping[str, UserInfo], accounts: AccountTokens | None = None
+        self,
+        metrics: Metrics,
+        tokens: Mapping[str, UserInfo],
+        accounts: AccountTokens | None = None,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._tokens = dict(tokens)
         self._accounts = accounts
+        self._wall = wall
+        self._certified: dict[str, UserInfo | None] = {}  # by the certificate's fingerprint
         self._attempts = {
             result: metrics.authentication_attempts.labels(result) for result in ("success", "error")
         }
         self._users = metrics.authenticated_user_requests
 
-    def authenticate(self, headers: Mapping[str, str]) -> UserInfo | None:
-        """The user of a request with these headers (names in lower case); None is 401. No credentials: anonymous."""
-        user = self._user(headers.get("authorization", ""))
+    def authenticate(
+        self, headers: Mapping[str, str], certificate: ClientCertificate | None = None
+    ) -> UserInfo | None:
+        """The user of a request with these headers (names in lower case); None is 401. No credentials: anonymous.
+
+        A good certificate comes before a token, a token before a certificate that is not good."""
+        user = None if certificate is None else self._certificate_user(certificate)
+        if user is None:
+            user = self._user(headers.get("authorization", ""))
+            if user is ANONYMOUS_USER and certificate is not None and not self._in_time(certificate):
+                user = None
         if user is None:
             self._attempts["error"].inc()
             return None
         self._attempts["success"].inc()
         self._users.labels(_compressed(user.name)).inc()
         return user
+
+    def review(self, token: str, audiences: Sequence[str] = ()) -> tuple[UserInfo, Sequence[str]] | None:
+        """Whom a token stands for, and for which of these audiences (none given: the server's own) it is good; None
+        where it is not."""
+        wanted = audiences or (() if self._accounts is None else (self._accounts.issuer,))
+        user = self._tokens.get(token)
+        if user is not None:
+            return user, wanted
+        if self._accounts is None:
+            return None
+        return self._accounts.review(token, wanted)
+
+    def _in_time(self, certificate: ClientCertificate) -> bool:
+        return certificate.not_before <= self._wall() < certificate.not_after
+
+    def _certificate_user(self, certificate: ClientCertificate) -> UserInfo | None:
+        """None where it is not good now, or names nobody."""
+        if not self._in_time(certificate):
+            return None
+        known, fingerprint = self._certified, certificate.fingerprint
+        if fingerprint not in known:
+            if len(known) >= _MAX_CERTIFIED:
+                known.clear()
+            known[fingerprint] = certified_user(certificate)
+        return known[fingerprint]
 
     def _user(self, header: str) -> UserInfo | None:
         scheme, _, token = header.strip().partition(" ")

@@ -14,14 +14,16 @@ from harness.apiserver.auth.rbac import Rbac
 from harness.apiserver.flowcontrol.classify import Info
 from harness.apiserver.metrics.families import Metrics
 from harness.wire import status
-from harness.wire.status import Status
+from harness.wire.status import Status, StatusError
 
 
 class Decision(NamedTuple):
-    """`reason` goes into the answer's message when not `allowed`; often empty."""
+    """`reason` goes into the answer's message when not `allowed`; often empty. `missed`: not the last word, ask again
+    (`Authorizer.ask_again`)."""
 
     allowed: bool
     reason: str = ""
+    missed: bool = False
 
 
 _ALLOWED = Decision(True)
@@ -43,8 +45,23 @@ class Authorizer:
     def authorize(self, user: UserInfo, info: Info) -> Decision:
         """Decide one request and count it."""
         decision = self.decide(user, info)
-        (self._allowed if decision.allowed else self._no_opinion).inc()
+        if not decision.missed:
+            (self._allowed if decision.allowed else self._no_opinion).inc()
         return decision
+
+    async def ask_again(self, user: UserInfo, info: Info) -> Decision:
+        """The last word on a node that the graph did not know to be concerned. Raises StatusError 429."""
+        try:
+            denial = await self._node.ask_again(user, info)
+        except StatusError:
+            self._no_opinion.inc()
+            raise
+        if denial is None:
+            self._by_node.inc()
+            self._allowed.inc()
+            return _ALLOWED
+        self._no_opinion.inc()
+        return Decision(False, denial.reason)
 
     def decide(self, user: UserInfo, info: Info) -> Decision:
         """The decision without the attempt's count: what impersonation's checks ask for."""
@@ -57,7 +74,7 @@ class Authorizer:
         if self._rbac.allows(user, info):
             self._by_rbac.inc()
             return _ALLOWED
-        return Decision(False, denial) if denial else _NO_OPINION
+        return Decision(False, denial.reason, denial.missed) if denial.reason else _NO_OPINION
 
 
 def forbidden_status(user: UserInfo, info: Info, reason: str = "") -> Status:

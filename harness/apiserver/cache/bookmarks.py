@@ -13,6 +13,8 @@ _NODE_INFO = (
     b'"machineID":"","systemUUID":"","bootID":"","kernelVersion":"","osImage":"","containerRuntimeVersion":"",'
     b'"kubeletVersion":"","kubeProxyVersion":"","operatingSystem":"","architecture":""'
 )
+_TEMPLATE = b'"template":{"metadata":{},"spec":{"containers":null}}'
+_CLAIM = b'"spec":{"devices":{"requests":null}}'
 _REST: dict[str, bytes] = {
     "Namespace": b',"spec":{},"status":{}',
     "Node": b',"spec":{},"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":0}},"nodeInfo":{'
@@ -25,6 +27,43 @@ _REST: dict[str, bytes] = {
     "Lease": b',"spec":{}',
     "CSINode": b',"spec":{"drivers":null}',
     "CSIDriver": b',"spec":{}',
+    "Deployment": b',"spec":{"selector":null,' + _TEMPLATE + b',"strategy":{}},"status":{}',
+    "ReplicaSet": b',"spec":{"selector":null,' + _TEMPLATE + b'},"status":{"replicas":0}',
+    "StatefulSet": b',"spec":{"selector":null,'
+    + _TEMPLATE
+    + b',"serviceName":"","updateStrategy":{}},"status":{"replicas":0,"availableReplicas":0}',
+    "DaemonSet": b',"spec":{"selector":null,'
+    + _TEMPLATE
+    + b',"updateStrategy":{}},"status":{"currentNumberScheduled":0,"numberMisscheduled":0,'
+    b'"desiredNumberScheduled":0,"numberReady":0}',
+    "ControllerRevision": b',"revision":0',
+    "ReplicationController": b',"spec":{},"status":{"replicas":0}',
+    "PodTemplate": b"," + _TEMPLATE,
+    "Job": b',"spec":{' + _TEMPLATE + b'},"status":{}',
+    "CronJob": b',"spec":{"schedule":"","jobTemplate":{"metadata":{},"spec":{'
+    + _TEMPLATE
+    + b'}}},"status":{}',
+    "LimitRange": b',"spec":{"limits":null}',
+    "ResourceQuota": b',"spec":{},"status":{}',
+    "PodDisruptionBudget": b',"spec":{},"status":{"disruptionsAllowed":0,"currentHealthy":0,"desiredHealthy":0,'
+    b'"expectedPods":0}',
+    "HorizontalPodAutoscaler": b',"spec":{"scaleTargetRef":{"kind":"","name":""},"maxReplicas":0},'
+    b'"status":{"desiredReplicas":0,"currentMetrics":null}',
+    "PriorityClass": b',"value":0',
+    "EndpointSlice": b',"addressType":"","endpoints":null,"ports":null',
+    "NetworkPolicy": b',"spec":{"podSelector":{}}',
+    "Ingress": b',"spec":{},"status":{"loadBalancer":{}}',
+    "IngressClass": b',"spec":{}',
+    "IPAddress": b',"spec":{}',
+    "ServiceCIDR": b',"spec":{},"status":{}',
+    "ResourceClaim": b"," + _CLAIM + b',"status":{}',
+    "ResourceClaimTemplate": b',"spec":{"metadata":{},' + _CLAIM + b"}",
+    "ResourceSlice": b',"spec":{"driver":"","pool":{"name":"","generation":0,"resourceSliceCount":0}}',
+    "DeviceClass": b',"spec":{}',
+    "ValidatingAdmissionPolicy": b',"spec":{},"status":{}',
+    "ValidatingAdmissionPolicyBinding": b',"spec":{}',
+    "MutatingAdmissionPolicy": b',"spec":{}',
+    "MutatingAdmissionPolicyBinding": b',"spec":{}',
     "RuntimeClass": b',"handler":""',
 }
 

@@ -8,6 +8,7 @@ the rest (design.md, decision 3).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from sys import intern
 from typing import Any
@@ -106,10 +107,19 @@ class CachedObject:
 
     def at_revision(self, revision: int) -> CachedObject:
         """The same object under another resourceVersion."""
+        return self._with(revision, respliced(self.body, revision))
+
+    def altered(self) -> CachedObject:
+        """The same but for one byte, and still JSON: what a broken cache might hold."""
+        at = self.body.index(b'"name":"') + len(b'"name":"')
+        other = b"y" if self.body[at : at + 1] == b"x" else b"x"
+        return self._with(self.revision, self.body[:at] + other + self.body[at + 1 :])
+
+    def _with(self, revision: int, body: bytes) -> CachedObject:
         return CachedObject(
             self.key,
             revision,
-            respliced(self.body, revision),
+            body,
             self.namespace,
             self.name,
             self.labels,
@@ -125,7 +135,7 @@ class Selection:
     """Which objects a list or a watch is about: namespace, name, selectors; the exact terms of a field selector on
     metadata.name and metadata.namespace become the name and the namespace (cacher.go, Watch: scope)."""
 
-    __slots__ = ("_labels", "_terms", "everything", "name", "namespace")
+    __slots__ = ("_labels", "_terms", "everything", "name", "namespace", "unselected")
 
     def __init__(
         self,
@@ -140,13 +150,15 @@ class Selection:
                 name = name or term.value
             elif term.equal and term.field == "metadata.namespace":
                 namespace = namespace or term.value
-        self.namespace = namespace
+        self.namespace = intern(namespace)
         self.name = name
         scope = (("metadata.name", name), ("metadata.namespace", namespace))
         self._terms = tuple(term for term in terms if not (term.equal and (term.field, term.value) in scope))
         self._labels = labels if labels is not None and not labels.empty else None
         self.everything = not self._terms and self._labels is None
         """True where namespace and name say it all."""
+        self.unselected = not terms and self._labels is None
+        """True where there is no selector: then a page says how many objects follow (as/storage/continue.go)."""
 
     def required(self, field: str) -> str | None:
         """The value that a field other than name and namespace must have, None if it is not asked for."""
@@ -180,8 +192,11 @@ class _Metadata(msgspec.Struct, gc=False):
 # Bools among selectable fields; upstream prints them, absent ones as "false"
 # (kk/pkg/registry/core/pod/strategy.go and node/strategy.go, ToSelectableFields).
 _BOOLS = frozenset({"spec.hostNetwork", "spec.unschedulable"})
-# Fields whose value does not stand under their own path (kk/pkg/registry/core/event/strategy.go ToSelectableFields).
-_ELSEWHERE = {"source": "source.component"}
+# Numbers among them, absent ones as "0" (kk/pkg/registry/{apps/replicaset,batch/job}/strategy.go).
+_NUMBERS = frozenset({"status.replicas", "status.successful"})
+# Fields whose value does not stand under their own path (ToSelectableFields in kk/pkg/registry/core/event/strategy.go
+# and kk/pkg/registry/batch/job/strategy.go).
+_ELSEWHERE = {"source": "source.component", "status.successful": "status.succeeded"}
 
 
 class ObjectReader:
@@ -193,11 +208,22 @@ class ObjectReader:
         self._positions = {name: at for at, name in enumerate(names)}
         self._paths = tuple(_ELSEWHERE.get(name, name) for name in names)
         self._bools = tuple(at for at, name in enumerate(names) if name in _BOOLS)
+        self._numbers = tuple(at for at, name in enumerate(names) if name in _NUMBERS)
         self._get = attrgetter(*self._paths) if len(names) > 1 else None
         self._decode = msgspec.json.Decoder(_view(resource)).decode
+        self._head = (
+            b""  # with which what is stored must begin, where it may have been stored in another version
+        )
+        if resource.custom:
+            self._head = b'{"kind":"%b","apiVersion":"%b",' % (
+                resource.kind.encode(),
+                resource.api_version.encode(),
+            )
 
     def read(self, key: str, value: bytes, revision: int) -> CachedObject:
         """`value` is what the store keeps: without resourceVersion."""
+        if self._head and not value.startswith(self._head):
+            value = self._head + value[value.index(_METADATA) :]
         view: Any = self._decode(value)
         metadata: _Metadata = view.metadata
         return CachedObject(
@@ -216,10 +242,21 @@ class ObjectReader:
             raw = self._get(view) if self._get is not None else (_follow(view, self._paths[0]),)
         except AttributeError:  # a null on the way
             raw = tuple(_follow(view, path) for path in self._paths)
+        if self._head:
+            return tuple(map(_text, raw))
         values = ["" if value is None else value for value in raw]
         for at in self._bools:
             values[at] = "true" if values[at] is True else "false"
+        for at in self._numbers:
+            values[at] = str(values[at] or 0)
         return tuple(map(intern, values))
+
+
+def _text(value: Any) -> str:
+    """A field of a custom resource, of whatever type its definition gives it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
 
 
 def _follow(view: Any, path: str) -> Any:
@@ -228,15 +265,18 @@ def _follow(view: Any, path: str) -> Any:
     return view
 
 
+@lru_cache(maxsize=256)
 def _view(resource: Resource) -> type[msgspec.Struct]:
-    """A Struct type with just the selectable fields, nested as their paths are; everything else is skipped."""
+    """A Struct type with just the selectable fields, nested as their paths are; everything else is skipped. Making one
+    takes 0.3 ms."""
     tree: dict[str, Any] = {}
     for name in resource.selectable:
         *parents, leaf = _ELSEWHERE.get(name, name).split(".")
         node = tree
         for parent in parents:
             node = node.setdefault(parent, {})
-        node[leaf] = bool if name in _BOOLS else str
+        plain = bool if name in _BOOLS else int if name in _NUMBERS else str
+        node[leaf] = str | int | bool if resource.custom else plain
     return _struct(f"{resource.kind}View", tree, [("metadata", _Metadata)])
 
 

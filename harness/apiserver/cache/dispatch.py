@@ -1,8 +1,10 @@
 """Bringing one resource's events to its watchers: who, in what order, at whose cost, and what slow ones do to the rest.
 
-Mirrors k8s.io/apiserver pkg/storage/cacher/cacher.go, dispatchEvent: one event after another; watchers whose channels
-are full hold it up for as long as the time budget allows, then are closed. The work of each delivery is paid for on the
-modelled host, for `CHUNK` watchers at a time, in an order drawn for each event: goroutines have none.
+Mirrors k8s.io/apiserver pkg/storage/cacher/cacher.go, dispatchEvents: one event after another; watchers whose channels
+are full hold it up for as long as the time budget allows, then are closed. Meanwhile a hundred events wait in the
+cacher's incoming channel, and one more with whoever brings it, who then stops (processEvent). The work of each
+delivery is paid for on the modelled host, for `CHUNK` watchers at a time, in an order drawn for each event: goroutines
+have none. So is matching an event in vain against a selector that no index knows, for each watcher that has one.
 """
 
 from __future__ import annotations
@@ -14,27 +16,35 @@ from random import Random
 
 from harness.apiserver.cache.cachedobject import CachedObject
 from harness.apiserver.cache.watcherindex import BookmarkBuckets, Deadlines, TimeBudget, WatcherIndex
-from harness.apiserver.cache.watchers import CHUNK, CacheEvent, Watcher
+from harness.apiserver.cache.watchers import CHUNK, CacheEvent, Offer, Watcher
 from harness.apiserver.clock import Clock, Timer
 from harness.apiserver.metrics.families import Metrics
 from harness.apiserver.model.capacity import WATCH, Host
 from harness.apiserver.resources import Resource
 from harness.wire.watching import BOOKMARK, encode_event
 
+INCOMING = 100  # cacher.go: the incoming channel's size
+SHUFFLED = 256  # watchers of one event up to which their order is wholly drawn
+# Members of an Enum are slow to look up.
+_SENT, _PASSED = Offer.SENT, Offer.PASSED
+_QUEUED, _LOOKED, _BLOCKED = Offer.QUEUED, Offer.LOOKED, Offer.BLOCKED
+
 
 class Broadcaster:
-    """The watchers of one resource."""
+    """The watchers of one resource. `on_room` is called once whoever was told to stop may go on."""
 
     def __init__(self, resource: Resource, clock: Clock, host: Host, metrics: Metrics, rng: Random) -> None:
         self.host = host
         self.index = WatcherIndex(resource.index)
         self.processed = 0  # the revision up to which watchers have been told everything
+        self.on_room: Callable[[], object] = _nobody
         self._clock = clock
         self._random = rng.random
         self._bookmarks = BookmarkBuckets(clock.now())
         self._deadlines = Deadlines(clock, host.slack_s)
         self._budget = TimeBudget(clock.now())
-        self._incoming: deque[CacheEvent] = deque()
+        self._incoming: deque[CacheEvent | int] = deque()  # events, and revisions of progress notifications
+        self._overfull = False
         self._held_up: _Block | None = None
         labels = (resource.group, resource.resource)
         self._dispatched = metrics.apiserver_watch_cache_events_dispatched_total.labels(*labels)
@@ -45,6 +55,10 @@ class Broadcaster:
         self._sizes = metrics.apiserver_watch_events_sizes.labels(
             resource.group, resource.version, resource.resource
         )
+        self._same_bytes = self._same = (
+            0  # the size of the last events sent, and how many are not counted yet
+        )
+        metrics.on_render(self.count_sent)
 
     # ---- watchers
     def add(self, watcher: Watcher) -> None:
@@ -64,20 +78,44 @@ class Broadcaster:
     def close(self) -> None:
         self.end_all()
         self._deadlines.stop()
-        self._incoming.clear()
+        self.drop_incoming()
+        if self._held_up is not None:
+            self._held_up.timer.cancel()
 
     # ---- events
-    def dispatch(self, event: CacheEvent) -> None:
-        """Queue the event for the watchers that it concerns; behind what blocked watchers hold up."""
-        if self._held_up is not None:
-            self._incoming.append(event)
-        else:
-            self._dispatch(event)
-
-    def progress(self, revision: int) -> None:
-        """Nothing up to `revision` is outstanding: bookmarks may say so, unless events are still held up."""
+    def dispatch(self, event: CacheEvent) -> bool:
+        """Queue the event for the watchers that it concerns, behind what blocked watchers hold up. False where nothing
+        further may come before `on_room`."""
         if self._held_up is None:
-            self.processed = revision
+            self._dispatch(event)
+            return True
+        return self._wait(event)
+
+    @property
+    def held_up(self) -> bool:
+        """Whether events wait for slow watchers."""
+        return self._held_up is not None
+
+    def progress(self, revision: int) -> bool:
+        """Nothing up to `revision` is outstanding, and bookmarks may say so. As `dispatch`."""
+        if self._held_up is None:
+            self._progress(revision)
+            return True
+        return self._wait(revision)
+
+    def drop_incoming(self) -> None:
+        """What waits will not be told: every watch ends."""
+        self._incoming.clear()
+        self._overfull = False
+
+    def _wait(self, item: CacheEvent | int) -> bool:
+        self._incoming.append(item)
+        self._overfull = len(self._incoming) > INCOMING
+        return not self._overfull
+
+    def _progress(self, revision: int) -> None:
+        self._dispatched.inc()
+        self.processed = revision
 
     def bookmark(self, make: Callable[[int], CachedObject]) -> None:
         """Send those watchers a bookmark that are due one and have something to learn from it."""
@@ -87,107 +125,166 @@ class Broadcaster:
             return
         obj = make(self.processed)
         line = encode_event(BOOKMARK, obj.body)
-        queued = [w for w in due if self.processed > w.revision and w.push_bookmark(obj, line)]
+        queued = [watcher for watcher in due if watcher.push_bookmark(obj, line)]
         if queued:
             self._deliver(queued)
         for watcher in due:
             self._bookmarks.add(watcher, now)
 
     def sent(self, events: int, size_bytes: int) -> None:
-        """Events have gone to a client (`size_bytes` in all): count them."""
+        """Events have gone to a client (`size_bytes` in all): count them. One that goes to thousands has one size: what
+        is equal is put into the histogram together."""
+        if events == 1 and size_bytes == self._same_bytes:
+            self._same += 1
+            return
+        self.count_sent()
+        if events == 1:
+            self._same_bytes, self._same = size_bytes, 1
+            return
         self._sent.inc(events)
-        for _ in range(events):
-            self._sizes.observe(size_bytes / events)
+        self._sizes.observe(size_bytes / events, events)
+
+    def count_sent(self) -> None:
+        """Put what has been sent into the metrics."""
+        if self._same:
+            self._sent.inc(self._same)
+            self._sizes.observe(self._same_bytes, self._same)
+            self._same = 0
 
     def _dispatch(self, event: CacheEvent) -> None:
         self._dispatched.inc()
         self.processed = event.revision
         ready: list[Watcher] = []
-        blocked: dict[Watcher, str] = {}
-        for watcher in self.index.concerned(event):
-            if event.revision > watcher.revision and (kind := watcher.match(event)) is not None:
-                if watcher.full:
-                    blocked[watcher] = kind
-                elif watcher.push(event, kind):
-                    ready.append(watcher)
+        looked: list[Watcher] = []
+        blocked: dict[Watcher, None] = {}
+        concerned = self.index.concerned(event)
+        free = self.host.cores is None
+        if free and len(concerned) > 1:  # else it is drawn when they are paid for
+            concerned = self._drawn(concerned)
+        unpaid_us = 0.0
+        for watcher in concerned:
+            offer = watcher.offer(event, free)
+            if offer is _SENT:
+                unpaid_us += watcher.event_us
+            elif offer is _QUEUED:
+                ready.append(watcher)
+            elif offer is _LOOKED:
+                looked.append(watcher)
+            elif offer is _PASSED:
+                unpaid_us += self.host.costs.watch_filter_us
+            elif offer is _BLOCKED:
+                blocked[watcher] = None
+        if unpaid_us:
+            self.host.charge(unpaid_us, WATCH)
         if ready:
             self._deliver(ready)
+        if looked:
+            self._look(looked)
         if blocked:
             self._block(event, blocked)
         else:
             event.drop_lines()
+
+    def _drawn(self, watchers: list[Watcher]) -> list[Watcher]:
+        """In an order drawn for this event. Of many, only where it begins is drawn, as Go walks a map: neighbours share
+        a connection, and a leap from one to another for each watcher would miss the processor's caches."""
+        random = self._random
+        if len(watchers) > SHUFFLED:
+            first = int(random() * len(watchers))
+            return watchers[first:] + watchers[:first]
+        watchers.sort(key=lambda _: random())
+        return watchers
+
+    def _look(self, watchers: list[Watcher]) -> None:
+        """Each of these has looked at an event in vain."""
+        each_us = self.host.costs.watch_filter_us
+        for start in range(0, len(watchers), CHUNK):
+            chunk = watchers[start : start + CHUNK]
+            self.host.run(each_us * len(chunk), partial(_step, chunk), WATCH)
 
     def _deliver(self, watchers: list[Watcher]) -> None:
         """Pay for one event to each of these and let it go out."""
         if len(watchers) == 1:
             self.host.run(watchers[0].event_us, watchers[0].step, WATCH)
             return
-        random = self._random
-        watchers.sort(key=lambda _: random())
+        watchers = self._drawn(watchers)
         for start in range(0, len(watchers), CHUNK):
             chunk = watchers[start : start + CHUNK]
             self.host.run(sum([watcher.event_us for watcher in chunk]), partial(_step, chunk), WATCH)
 
     # ---- slow watchers
-    def _block(self, event: CacheEvent, blocked: dict[Watcher, str]) -> None:
+    def _block(self, event: CacheEvent, blocked: dict[Watcher, None]) -> None:
         now = self._clock.now()
-        budget_s = self._budget.take(now)
+        until = now + self._budget.take(now)
         for watcher in blocked:
             watcher.blocking = True
-        self._held_up = _Block(event, blocked, now + budget_s)
-        self._held_up.timer = self._clock.call_at(now + budget_s, self._terminate)
+        self._held_up = _Block(event, blocked, until, self._clock.call_at(until, self._terminate))
 
     def _terminate(self) -> None:
-        """The budget is used up: close whoever still blocks."""
-        assert self._held_up is not None
-        for watcher in tuple(self._held_up.watchers):
+        """The budget is used up: close whoever still blocks. Clients that have gone meanwhile are counted too: their
+        channels are still there (cacher.go, stopWatcherLocked)."""
+        block = self._held_up
+        assert block is not None
+        for watcher in block.watchers:
+            watcher.blocking = False
             self._terminated.inc()
-            watcher.end()
+            watcher.terminate()
+        block.watchers.clear()
+        self._resume(block)
 
     def freed(self, watcher: Watcher) -> None:
         """A blocking watcher has room: it gets the event that it held up."""
         block = self._held_up
         watcher.blocking = False
         assert block is not None
-        if watcher.push(block.event, block.watchers.pop(watcher)):
+        del block.watchers[watcher]
+        offer = watcher.offer(block.event)
+        if offer is _QUEUED:
             self._deliver([watcher])
-        self._resume()
+        elif offer is _LOOKED:
+            self._look([watcher])
+        self._resume(block)
 
     def forget(self, watcher: Watcher) -> None:
         """A watch has ended, for whatever reason."""
         if self.index.remove(watcher):
             self._deadlines.forget()
-        if watcher.blocking and self._held_up is not None:
-            watcher.blocking = False
-            del self._held_up.watchers[watcher]
-            self._resume()
 
-    def _resume(self) -> None:
+    def _resume(self, block: _Block) -> None:
         """Once nobody blocks any more, go on with the events that have come meanwhile."""
-        block = self._held_up
-        if block is None or block.watchers:
+        if block.watchers:
             return
         self._held_up = None
-        if block.timer is not None:
-            block.timer.cancel()
+        block.timer.cancel()
         self._budget.give_back(block.until - self._clock.now())
         block.event.drop_lines()
         while self._incoming and self._held_up is None:
-            self._dispatch(self._incoming.popleft())
+            item = self._incoming.popleft()
+            if isinstance(item, int):
+                self._progress(item)
+            else:
+                self._dispatch(item)
+        if self._overfull and len(self._incoming) <= INCOMING:
+            self._overfull = False
+            self.on_room()
 
 
 class _Block:
-    """An event that watchers hold up, and under which type each of them sees it."""
+    """An event that watchers hold up."""
 
     __slots__ = ("event", "timer", "until", "watchers")
 
-    def __init__(self, event: CacheEvent, watchers: dict[Watcher, str], until: float) -> None:
+    def __init__(self, event: CacheEvent, watchers: dict[Watcher, None], until: float, timer: Timer) -> None:
         self.event = event
         self.watchers = watchers
         self.until = until
-        self.timer: Timer | None = None
+        self.timer = timer
 
 
 def _step(watchers: Sequence[Watcher]) -> None:
     for watcher in watchers:
         watcher.step()
+
+
+def _nobody() -> None:
+    """Nobody waits for room."""

@@ -56,8 +56,10 @@ class Freshness:
         self._requester: Timer | None = None
 
     def wait(self, revision: int, timeout_s: float = FRESH_TIMEOUT_S) -> Promise[None]:
-        """Settles once `advance` has reached `revision`; fails with TooLarge after `timeout_s`."""
+        """Settles once `advance` has reached `revision`; fails with TooLarge after `timeout_s`. Counted, however short
+        it was; a read that takes anything, revision 0, does not come here."""
         if revision <= self._current:
+            self._waits.observe(0.0)
             return resolved(None)
         now = self._clock.now()
         waiter = _Waiter(revision, now)

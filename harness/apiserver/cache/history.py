@@ -58,6 +58,15 @@ class History:
             return self.list_revision
         return self._revisions[self._start] - 1
 
+    @property
+    def first(self) -> int:
+        """The revision of the oldest event; there must be one."""
+        return self._revisions[self._start]
+
+    @property
+    def full(self) -> bool:
+        return len(self._events) - self._start == self.capacity
+
     def reset(self, list_revision: int) -> None:
         """Forget all events: the cache was filled anew at this revision."""
         self.list_revision = list_revision
@@ -81,8 +90,10 @@ class History:
             raise TooOld(revision, self.oldest)
         return self._events[bisect_right(self._revisions, revision, self._start) :]
 
-    def covers(self, revision: int) -> bool:
-        return revision >= self.oldest
+    def time_after(self, revision: int) -> float | None:
+        """When the first event after a revision came, or the oldest of the window; None where none has come."""
+        at = bisect_right(self._revisions, revision, self._start)
+        return self._times[at] if at < len(self._times) else None
 
     def channel_size(self, indexed: bool, triggered: bool) -> int:
         """How many events a watcher's channel holds: about a second of history, within limits."""

@@ -10,28 +10,31 @@ from random import Random
 
 from harness.apiserver.cache.bookmarks import bookmark
 from harness.apiserver.cache.cachedobject import CachedObject, ObjectReader, Selection
+from harness.apiserver.cache.counting import UNKNOWN, ObjectCounts
 from harness.apiserver.cache.dispatch import Broadcaster
 from harness.apiserver.cache.watchcache import Listing
 from harness.apiserver.cache.watchers import (
     CacheEvent,
     InitialEvents,
+    Offer,
     Watcher,
     WatchOptions,
     WatchSink,
     min_request_timeout_s,
 )
-from harness.apiserver.clock import Clock, spawn
+from harness.apiserver.clock import Clock, Timer, spawn
 from harness.apiserver.metrics.families import Metrics
 from harness.apiserver.model.capacity import WATCH, Host
 from harness.apiserver.model.costs import initial_cost_us
 from harness.apiserver.resources import Resource
-from harness.apiserver.store.core import Compacted, StoreError, StoreEvent
+from harness.apiserver.store.core import Compacted, FutureRevision, KeyValue, StoreError, StoreEvent
 from harness.apiserver.store.storage import PrefixWatch, Storage
 from harness.wire.selectors import FieldSelector, LabelSelector
 from harness.wire.status import WATCH_COMPACTED, internal_error, too_large_resource_version
 from harness.wire.watching import ADDED, BOOKMARK, DELETED, MODIFIED
 
 PAGE_LIMIT = 10000  # store.go: maxLimit, up to which pages grow while a selector lets too little through
+_UNBOUNDED = 1 << 40  # events that may wait for a client: it holds up nobody but itself
 
 
 class StoreLister:
@@ -50,8 +53,7 @@ class StoreLister:
     async def get(self, key: str) -> tuple[CachedObject | None, int]:
         """The object now, and the revision at which it was read. Raises StoreError."""
         result = await self._storage.get(key)
-        kv = result.kv
-        return (self.reader.read(kv.key, kv.value, kv.mod_revision) if kv else None), result.revision
+        return (self._read(result.kv) if result.kv else None), result.revision
 
     async def list(
         self,
@@ -61,40 +63,85 @@ class StoreLister:
         limit: int = 0,
         start_key: str = "",
         revision: int = 0,
+        minimum: int = 0,
     ) -> Listing:
-        """What there is (revision 0: now) from `start_key` on. Raises StoreError, of these Compacted where the
-        revision is no longer kept and FutureRevision where it is yet to come."""
+        """What there is (revision 0: now, which must be no older than `minimum`) from `start_key` on. Raises
+        StoreError, of these Compacted where the revision is no longer kept and FutureRevision where it is to come."""
         selection = Selection(namespace, "", label_selector, field_selector)
+        tally = _Tally()
+        try:
+            if selection.name and (selection.namespace or not self.resource.namespaced):
+                return await self._single(selection, revision, minimum, tally)
+            return await self._range(selection, limit, start_key, revision, minimum, tally)
+        finally:
+            self._lists.inc()
+            self._fetched.inc(tally.fetched)
+            self._evaluated.inc(tally.evaluated)
+            self._returned.inc(tally.returned)
+
+    async def _single(self, selection: Selection, revision: int, minimum: int, tally: _Tally) -> Listing:
+        """A list of one key, which is no range (etcd3/store.go: `Recursive` false)."""
+        key = self.resource.key(selection.namespace, selection.name)
+        page = await self._storage.range(self.resource, key, "", 1, revision)
+        _check_minimum(minimum, page.revision)
+        found = [self._read(kv) for kv in page.kvs if kv.key == key]
+        items = [obj for obj in found if selection.matches(obj)]
+        tally.fetched, tally.evaluated, tally.returned = len(found), len(found), len(items)
+        return Listing(items, page.revision, fetched=len(found))
+
+    async def _range(
+        self,
+        selection: Selection,
+        limit: int,
+        start_key: str,
+        revision: int,
+        minimum: int,
+        tally: _Tally,
+    ) -> Listing:
         prefix = self.resource.prefix
         if selection.namespace and self.resource.namespaced:
             prefix += selection.namespace + "/"
         items: list[CachedObject] = []
-        fetched = evaluated = 0
         page_limit = limit
         while True:
             page = await self._storage.range(self.resource, prefix, start_key, page_limit, revision)
+            _check_minimum(minimum, page.revision)
             revision = page.revision
-            fetched += len(page.kvs)
+            tally.fetched += len(page.kvs)
             used = 0
             for kv in page.kvs:
                 used += 1
-                obj = self.reader.read(kv.key, kv.value, kv.mod_revision)
+                obj = self._read(kv)
                 if selection.matches(obj):
                     items.append(obj)
                     if len(items) == limit:
                         break
-            evaluated += used
+            tally.evaluated += used
+            tally.returned = len(items)
             remaining = page.count - used
             if not remaining or len(items) == limit:
                 break
             start_key = page.kvs[-1].key + "\0"
             page_limit = min(page_limit * 2, PAGE_LIMIT)
-        self._lists.inc()
-        self._fetched.inc(fetched)
-        self._evaluated.inc(evaluated)
-        self._returned.inc(len(items))
-        exact = selection.everything and not selection.name
-        return Listing(items, revision, remaining > 0, remaining if remaining and exact else None, fetched)
+        left = remaining if remaining and selection.unselected else None
+        return Listing(items, revision, remaining > 0, left, tally.fetched)
+
+    def _read(self, kv: KeyValue) -> CachedObject:
+        return self.reader.read(kv.key, kv.value, kv.mod_revision)
+
+
+class _Tally:
+    """What a list from the store took so far: counted even where it fails."""
+
+    __slots__ = ("evaluated", "fetched", "returned")
+
+    def __init__(self) -> None:
+        self.fetched = self.evaluated = self.returned = 0
+
+
+def _check_minimum(minimum: int, revision: int) -> None:
+    if minimum > revision:
+        raise FutureRevision(minimum, revision)
 
 
 class Uncached(StoreLister):
@@ -108,8 +155,11 @@ class Uncached(StoreLister):
         self._clock = clock
         self._rng = rng
         self.broadcaster = Broadcaster(resource, clock, host, metrics, rng)
-        self._number = 0
         self._last: CacheEvent | None = None
+        self._counts = ObjectCounts(resource, clock, metrics, rng)
+        self._count_timer: Timer | None = None
+        self._stopped = False
+        self.objects = 0  # as last counted
         self.informers_us = 0.0  # nobody inside the member follows it
 
     @property
@@ -117,8 +167,28 @@ class Uncached(StoreLister):
         """Open watches."""
         return len(self.broadcaster.index)
 
+    def start(self) -> None:
+        """Count the objects, now and each minute or two."""
+        spawn(self._count())
+
     def stop(self) -> None:
+        self._stopped = True
+        if self._count_timer is not None:
+            self._count_timer.cancel()
         self.broadcaster.close()
+
+    async def _count(self) -> None:
+        """etcd's count (etcd3/store.go, Stats); sizes are estimated of cached resources only."""
+        try:
+            page = await self._storage.range(self.resource, self.resource.prefix, "", 1)
+        except StoreError:
+            self._counts.unknown()
+        else:
+            self.objects = page.count
+            self._counts.publish(page.count, UNKNOWN if page.count else 0)
+        if not self._stopped:
+            again_at = self._clock.now() + self._counts.next_in_s()
+            self._count_timer = self._clock.call_at(again_at, lambda: spawn(self._count()))
 
     def watch(self, options: WatchOptions, sink: WatchSink) -> Watcher:
         """Open a watch; see `Cacher.watch`. Never raises."""
@@ -126,10 +196,9 @@ class Uncached(StoreLister):
         if timeout_s is None:
             timeout_s = min_request_timeout_s(self._rng)
         selection = Selection(options.namespace, options.name, options.labels, options.fields)
-        self._number += 1
         deadline = self._clock.now() + timeout_s
         feed = _Feed(self)
-        watcher = feed.watcher = Watcher(feed, self._number, selection, options, sink, deadline)
+        watcher = feed.watcher = Watcher(feed, selection, options, sink, deadline)
         initial = options.send_initial_events
         if initial is None:
             initial = not options.resource_version
@@ -156,6 +225,7 @@ class Uncached(StoreLister):
         if watcher.stopped:
             return
         watcher.revision = after
+        watcher.capacity = _UNBOUNDED
         self.broadcaster.add(watcher)
         watcher.open(events)
         feed.source = self._storage.watch(self.resource, self._prefix(watcher.selection), feed, after)
@@ -163,7 +233,7 @@ class Uncached(StoreLister):
     async def _state(self, watcher: Watcher) -> tuple[InitialEvents, int]:
         selection = watcher.selection
         page = await self._storage.range(self.resource, self._prefix(selection))
-        objects = [self.reader.read(kv.key, kv.value, kv.mod_revision) for kv in page.kvs]
+        objects = [self._read(kv) for kv in page.kvs]
         events = [(ADDED, obj) for obj in objects if selection.matches(obj)]
         cost_us = initial_cost_us(self.host.costs, self.resource.resource, len(events))
         if watcher.allow_bookmarks:
@@ -196,8 +266,7 @@ class Uncached(StoreLister):
         change = self.change(event)
         if not watcher.selection.in_scope(change.object):  # a name in any namespace
             return
-        kind = watcher.match(change)
-        if kind is not None and watcher.push(change, kind):
+        if watcher.match(change) is not None and watcher.offer(change) is Offer.QUEUED:
             self.host.run(watcher.event_us, watcher.step, WATCH)
 
 

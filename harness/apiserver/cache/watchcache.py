@@ -1,28 +1,30 @@
 """The state of one resource as a member's watch cache knows it: now, and at any revision within its history.
 
 Mirrors k8s.io/apiserver pkg/storage/cacher/watch_cache.go and store/: objects in order of key, an index by the
-resource's indexed field, snapshots. Where upstream clones a B-tree for each event, a past revision is here the present
-with the events since undone, and that difference is kept for the pages that follow.
+resource's indexed field, snapshots (which `snapshots` explains).
 """
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterator
-from heapq import merge
-from typing import NamedTuple
+from random import Random
+from typing import Literal, NamedTuple
 
 from sortedcontainers import SortedList
 
 from harness.apiserver.cache.cachedobject import CachedObject, ObjectReader, Selection
 from harness.apiserver.cache.history import History, TooOld
+from harness.apiserver.cache.snapshots import Past, Snapshots
 from harness.apiserver.cache.watchers import CacheEvent
 from harness.apiserver.metrics.families import Metrics
 from harness.apiserver.resources import Resource
 from harness.apiserver.store.core import KeyValue, StoreEvent, prefix_end
 from harness.wire.watching import ADDED, DELETED, MODIFIED
 
-SNAPSHOTS = 8  # past revisions whose difference is kept: as many paged lists as go on at a time
+Corruption = Literal["drop", "alter", "stale"]
+"""An object that is missing, one whose bytes differ, one under an older resourceVersion."""
+
+PASTS = 8  # past revisions whose difference is kept: as many paged lists as go on at a time
 
 
 class Listing(NamedTuple):
@@ -37,29 +39,20 @@ class Listing(NamedTuple):
     by_index: str = ""
 
 
-class _Snapshot:
-    """How a past revision differs from the present: what each key that changed since was then, None for absent."""
-
-    __slots__ = ("then", "until")
-
-    def __init__(self, revision: int) -> None:
-        self.then: dict[str, CachedObject | None] = {}
-        self.until = revision  # events up to here are undone
-
-
 class WatchCache:
     """Objects of one resource. Empty and at revision 0 until `replace`."""
 
-    def __init__(self, resource: Resource, metrics: Metrics) -> None:
+    def __init__(self, resource: Resource, metrics: Metrics, snapshots: bool = True) -> None:
         self.resource = resource
         self.revision = 0
         self.size_bytes = 0  # of all bodies
+        self.snapshots = Snapshots(snapshots)
         self.history = History(resource, metrics)
         self.reader = ObjectReader(resource)
         self._objects: dict[str, CachedObject] = {}
         self._keys = SortedList()
         self._by_value: dict[str, dict[str, CachedObject]] = {}
-        self._snapshots: dict[int, _Snapshot] = {}  # the least recently used first
+        self._pasts: dict[int, Past] = {}  # by revision, the least recently used first
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -68,7 +61,7 @@ class WatchCache:
         """Start over from a list of the store."""
         self._objects.clear()
         self._by_value.clear()
-        self._snapshots.clear()
+        self._pasts.clear()
         self.size_bytes = 0
         for kv in kvs:
             obj = self.reader.read(kv.key, kv.value, kv.mod_revision)
@@ -78,6 +71,7 @@ class WatchCache:
         self._keys = SortedList(self._objects)
         self.revision = revision
         self.history.reset(revision)
+        self.snapshots.restart(revision)
 
     def apply(self, event: StoreEvent, now: float) -> CacheEvent | None:
         """Take one write of the store; None for the deletion of what is not here."""
@@ -101,7 +95,9 @@ class WatchCache:
             else:
                 self.size_bytes += len(obj.body) - len(previous.body)
             self._index(previous, obj)
-        self.history.add(change, now)
+        history = self.history
+        history.add(change, now)
+        self.snapshots.take(event.revision, history.first if history.full else None)
         return change
 
     def get(self, key: str) -> CachedObject | None:
@@ -125,22 +121,41 @@ class WatchCache:
         return self._limited(present, selection, limit, self.revision, total)
 
     def list_at(self, revision: int, selection: Selection, limit: int = 0, start_key: str = "") -> Listing:
-        """What was selected at `revision`, which is at most the present one. Raises TooOld."""
-        snapshot = self._snapshot(revision)
-        if selection.name and (not self.resource.namespaced or selection.namespace):
-            key = self._key(selection)
-            found = snapshot.then[key] if key in snapshot.then else self._objects.get(key)
-            return self._single(found, selection, revision)
+        """What was selected at `revision`, which is at most the present one. Raises TooOld where no snapshot has it."""
+        past = self._past(revision)
         first, end = self._bounds(selection, start_key)
+        keys = self._keys.irange(first, end, (True, False))
         total = self._keys.bisect_left(end) - self._keys.bisect_left(first)
-        gone = []
-        for key, then in snapshot.then.items():
-            if first <= key < end:
-                total += (then is not None) - (key in self._objects)
-                if key not in self._objects:
-                    gone.append(key)
-        past = self._past(snapshot, first, end, sorted(gone))
-        return self._limited(past, selection, limit, revision, total)
+        if not past.then:
+            return self._limited(map(self._objects.__getitem__, keys), selection, limit, revision, total)
+        objects = past.walk(keys, self._objects, first, end)
+        return self._limited(objects, selection, limit, revision, total + past.more(first, end))
+
+    def compact(self, revision: int) -> None:
+        """The store has forgotten what was before `revision`; so do snapshots."""
+        self.snapshots.drop_before(revision)
+
+    def mark_consistent(self, consistent: bool) -> None:
+        """Whether this is what the store has, as far as anybody has checked."""
+        self.snapshots.mark_consistent(consistent)
+
+    def corrupt(self, how: Corruption, rng: Random) -> str:
+        """Spoil a random object without anybody being told; its key, "" where there is none."""
+        if not self._keys:
+            return ""
+        obj = self._objects[self._keys[rng.randrange(len(self._keys))]]
+        key = obj.key
+        if how == "drop":
+            del self._objects[key]
+            self._keys.remove(key)
+            self.size_bytes -= len(obj.body)
+            self._index(obj, None)
+            return key
+        spoilt = obj.at_revision(max(1, obj.revision - 1)) if how == "stale" else obj.altered()
+        self._objects[key] = spoilt
+        self.size_bytes += len(spoilt.body) - len(obj.body)
+        self._index(obj, spoilt)
+        return key
 
     def validate(self) -> None:
         """Assert what must hold between calls."""
@@ -176,27 +191,17 @@ class WatchCache:
         if obj is not None:
             self._by_value.setdefault(obj.field(field), {})[obj.key] = obj
 
-    def _snapshot(self, revision: int) -> _Snapshot:
-        if not self.history.covers(revision):
-            self._snapshots.pop(revision, None)
+    def _past(self, revision: int) -> Past:
+        if not self.snapshots.covers(revision):
+            self._pasts.pop(revision, None)
             raise TooOld(revision, self.history.oldest)
-        snapshot = self._snapshots.pop(revision, None) or _Snapshot(revision)
-        self._snapshots[revision] = snapshot
-        if len(self._snapshots) > SNAPSHOTS:
-            del self._snapshots[next(iter(self._snapshots))]
-        for event in self.history.since(snapshot.until):
-            snapshot.then.setdefault(event.object.key, event.previous)
-        snapshot.until = max(revision, self.revision)
-        return snapshot
-
-    def _past(
-        self, snapshot: _Snapshot, first: str, end: str, gone: builtins.list[str]
-    ) -> Iterator[CachedObject]:
-        then, objects = snapshot.then, self._objects
-        for key in merge(self._keys.irange(first, end, (True, False)), gone):
-            obj = then[key] if key in then else objects[key]
-            if obj is not None:
-                yield obj
+        past = self._pasts.pop(revision, None) or Past(revision)
+        self._pasts[revision] = past
+        if len(self._pasts) > PASTS:
+            del self._pasts[next(iter(self._pasts))]
+        if past.until < self.revision:
+            past.undo(self.history.since(past.until), self.revision)
+        return past
 
     @staticmethod
     def _single(obj: CachedObject | None, selection: Selection, revision: int) -> Listing:
@@ -226,5 +231,5 @@ class WatchCache:
                 if len(items) == limit:
                     break
         more = seen < total
-        remaining = total - seen if more and selection.everything else None
+        remaining = total - seen if more and selection.unselected else None
         return Listing(items, revision, more, remaining, total, index)

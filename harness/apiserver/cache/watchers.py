@@ -7,7 +7,8 @@ paid for the delivery and the client takes bytes; a queue as long as both channe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
 from random import Random
 from typing import NamedTuple, Protocol
 
@@ -34,6 +35,9 @@ CHUNK = 32
 
 STALLED_BYTES = 65536
 """A client that leaves more than this in our buffers takes nothing further: upstream's handler would block in Write."""
+
+CHECK_BYTES = 16384
+"""After so many bytes it is looked whether the client leaves them there."""
 
 
 def min_request_timeout_s(rng: Random) -> float:
@@ -137,14 +141,31 @@ class CacheEvent:
         return self._deleted
 
 
+Chunk = tuple[Sequence[tuple[str, CachedObject]], float]
+"""Some of the events that a watch begins with, as (type, object), and what they cost the host."""
+
+
+class Outrun(Exception):
+    """The history has moved on past what a watch still had to send of it: it is closed without a word
+    (watch_cache_interval.go: "cache interval invalidated")."""
+
+
+class Initial(Protocol):
+    """What a watch begins with."""
+
+    def chunks(self) -> Iterable[Chunk]:
+        """Up to `CHUNK` events at a time. Raises Outrun."""
+        ...
+
+
 class InitialEvents(NamedTuple):
-    """What a watch begins with, as (type, object), and what all of it costs the host."""
+    """A state, and what all of it costs the host."""
 
     events: Sequence[tuple[str, CachedObject]]
     cost_us: float
 
-    def chunks(self) -> Iterator[tuple[Sequence[tuple[str, CachedObject]], float]]:
-        """`CHUNK` events at a time, each with its share of the cost."""
+    def chunks(self) -> Iterator[Chunk]:
+        """Each with its share of the cost."""
         events = self.events
         for start in range(0, len(events), CHUNK):
             chunk = events[start : start + CHUNK]
@@ -167,11 +188,33 @@ class Dispatcher(Protocol):
     def forget(self, watcher: Watcher) -> None: ...
 
 
+class Offer(Enum):
+    """What has become of an event that a watch was offered."""
+
+    NOTHING = 0  # the watch began after it, or its transform leaves it out
+    QUEUED = 1  # a delivery is to be paid for
+    LOOKED = 2  # a look is to be paid for: it is left out when its turn comes
+    BLOCKED = 3  # there is no room for it
+    SENT = 4  # it has gone out, unpaid
+    PASSED = 5  # it was looked at in vain, unpaid
+
+
+class End(Enum):
+    """How far a watch-list is with the bookmark that ends its initial events; others begin with SENT."""
+
+    WAITING = 0
+    RECEIVED = 1  # a bookmark waits in its channel while the initial events are still being sent
+    SENT = 2
+
+
 class Watcher:
     """One open watch. Made by `Cacher.watch`; its owner calls `stop()` when the client has gone."""
 
     __slots__ = (
         "_drain",
+        "_draining",
+        "_end",
+        "_everything",
         "_initial",
         "_opened",
         "_owner",
@@ -180,12 +223,12 @@ class Watcher:
         "_sink",
         "_stalled",
         "_transform",
+        "_unchecked_bytes",
         "allow_bookmarks",
         "blocking",
         "capacity",
         "deadline",
         "event_us",
-        "number",
         "revision",
         "selection",
         "stopped",
@@ -195,14 +238,13 @@ class Watcher:
     def __init__(
         self,
         owner: Dispatcher,
-        number: int,
         selection: Selection,
         options: WatchOptions,
         sink: WatchSink,
         deadline: float,
     ) -> None:
-        self.number = number
         self.selection = selection
+        self._everything = selection.everything
         self.deadline = deadline
         self.allow_bookmarks = options.allow_bookmarks
         self.event_us = owner.host.costs.watch_event_us if options.event_us is None else options.event_us
@@ -219,7 +261,14 @@ class Watcher:
         self._initial = True
         self._opened = False
         self._stalled = False
+        self._unchecked_bytes = 0
+        self._draining = False  # too slow, and closed once its channel is empty
+        self._end = End.SENT
         self._drain: Promise[None] | None = None
+
+    def __lt__(self, other: Watcher) -> bool:
+        """Whether it ends first."""
+        return self.deadline < other.deadline
 
     # ---- what the owner of the client's stream calls
     def stop(self) -> None:
@@ -237,6 +286,11 @@ class Watcher:
         """Both channels hold what they can; while initial events use one of them, the other."""
         return len(self._queue) >= (self.capacity if self._initial else 2 * self.capacity)
 
+    @property
+    def awaits_end(self) -> bool:
+        """Whether no bookmark has come yet since its initial events began."""
+        return self._end is End.WAITING
+
     def match(self, event: CacheEvent) -> str | None:
         """The type under which this watch sees an event in the scope of its namespace and name, None if it does not:
         selector transitions become ADDED and DELETED (cache_watcher.go, convertToWatchEvent)."""
@@ -249,23 +303,52 @@ class Watcher:
             return MODIFIED if old else ADDED
         return DELETED if old else None
 
-    def push(self, event: CacheEvent, kind: str) -> bool:
-        """Queue an event; False if the transform leaves it out. `step()` must be called for each one queued."""
+    def offer(self, event: CacheEvent, free: bool = False) -> Offer:
+        """Send or queue an event; `step()` must be called for each one queued. `free`: nobody waits for what it costs,
+        so that what need not wait for the client does not wait at all."""
+        if event.revision <= self.revision:
+            return Offer.NOTHING
+        kind = event.kind if self._everything else self.match(event)
+        queue = self._queue
+        if free and not queue and not self._initial and not self._stalled:
+            if kind is None:
+                return Offer.PASSED
+            line = self._line(event, kind)
+            if line is None:
+                return Offer.NOTHING
+            self._write(line)
+            return Offer.SENT
+        if self.full:
+            return Offer.BLOCKED
+        if kind is None:
+            queue.append(b"")
+            return Offer.LOOKED
+        line = self._line(event, kind)
+        if line is None:
+            return Offer.NOTHING
+        queue.append(line)
+        return Offer.QUEUED
+
+    def _line(self, event: CacheEvent, kind: str) -> bytes | None:
+        """None where the transform leaves the event out."""
         if self._transform is None:
-            self._queue.append(event.line(kind))
-            return True
-        line = self._transform(kind, event.seen_as(kind))
-        if line is not None:
-            self._queue.append(line)
-        return line is not None
+            return event.line(kind)
+        return self._transform(kind, event.seen_as(kind))
 
     def push_bookmark(self, obj: CachedObject, line: bytes) -> bool:
-        """Queue a bookmark unless the queue is full: these never block."""
-        if self.full:
+        """Queue a bookmark, if it says something new and the queue is not full: these never block."""
+        if self._draining or self.full:
             return False
-        transformed = line if self._transform is None else self._transform(BOOKMARK, obj)
-        if transformed is None:
+        if obj.revision > self.revision:
+            transformed = line if self._transform is None else self._transform(BOOKMARK, obj)
+            if transformed is None:
+                return False
+        elif self._end is End.SENT:
             return False
+        else:
+            transformed = b""  # the bookmark behind the initial events will say it
+        if self._end is End.WAITING:
+            self._end = End.RECEIVED
         self._queue.append(transformed)
         return True
 
@@ -278,17 +361,32 @@ class Watcher:
         else:
             self._write(self._queue.pop(0))
 
-    def open(self, initial: InitialEvents) -> None:
+    def expect_end(self) -> None:
+        """Its initial events will end in a bookmark."""
+        self._end = End.WAITING
+
+    def open(self, initial: Initial) -> None:
         """The watch is registered: send the head, then the initial events, then what has been queued meanwhile."""
         self._opened = True
         self._sink.opened()
         spawn(self._begin(initial))
 
     def end(self) -> None:
-        """Close the stream cleanly: the deadline, or a client that is too slow."""
+        """Close the stream cleanly: the deadline, a client that is too slow, a cache that is filled anew."""
         if not self.stopped:
             self.stop()
+            if not self._opened:
+                self._sink.opened()
             self._sink.finish()
+
+    def terminate(self) -> None:
+        """Too slow: it gets no further event, and ends; at once, unless the bookmark that its client waits for is on
+        its way, so that the next watch can begin there (cache_watcher.go:179-203)."""
+        if self._end is End.RECEIVED and not self.stopped:
+            self._draining = True
+            self._owner.forget(self)
+        else:
+            self.end()
 
     def fail(self, status: Status) -> None:
         """One ERROR event, then the end, as for everything found wrong after validation (cacher.go, newErrWatcher)."""
@@ -300,20 +398,24 @@ class Watcher:
             self._sink.finish()
 
     # ---- delivery
-    async def _begin(self, initial: InitialEvents) -> None:
+    async def _begin(self, initial: Initial) -> None:
         transform = self._transform or _plain
-        for chunk, cost_us in initial.chunks():
-            await self._owner.host.work(cost_us)
-            encoded = [line for kind, obj in chunk if (line := transform(kind, obj)) is not None]
-            if encoded and not self.stopped:
-                self._write_initial(encoded)
-            if self._drain is not None:
-                await self._drain
+        try:
+            for chunk, cost_us in initial.chunks():
+                await self._owner.host.work(cost_us)
+                encoded = [line for kind, obj in chunk if (line := transform(kind, obj)) is not None]
+                if encoded and not self.stopped:
+                    self._write_initial(encoded)
+                if self._drain is not None:
+                    await self._drain
+        except Outrun:
+            self.end()
         if not self.stopped:
             self._begun()
 
     def _begun(self) -> None:
         self._initial = False
+        self._end = End.SENT
         self._sink.initialized()
         self._flush()
         if self.blocking and not self.full:  # the second channel has become free
@@ -328,14 +430,23 @@ class Watcher:
             self._sink.on_drain(self._drained)
 
     def _write(self, line: bytes) -> None:
-        sink = self._sink
-        sink.write(line)
-        self._owner.sent(1, len(line))
-        if sink.buffered > STALLED_BYTES:
-            self._stalled = True
-            sink.on_drain(self._drained)
+        if line:
+            size = len(line)
+            self._sink.write(line)
+            self._owner.sent(1, size)
+            self._unchecked_bytes += size
+            if self._unchecked_bytes > CHECK_BYTES:
+                self._check()
         if self.blocking:
             self._owner.freed(self)
+        elif self._draining and not self._queue:
+            self.end()
+
+    def _check(self) -> None:
+        self._unchecked_bytes = 0
+        if self._sink.buffered > STALLED_BYTES:
+            self._stalled = True
+            self._sink.on_drain(self._drained)
 
     def _drained(self) -> None:
         if self._drain is not None:
@@ -349,29 +460,51 @@ class Watcher:
         while self._ready and not self._stalled and not self.stopped:
             self._ready -= 1
             self._write(self._queue.pop(0))
+        if self._draining and not self._queue:
+            self.end()
 
 
 class Informer(Watcher):
     """The member's own view of a resource, for its authorizer and controllers: a watch whose events go to a function,
     paid for and in turn like everybody's."""
 
-    __slots__ = ("_callback", "_events", "_synced")
+    __slots__ = ("_callback", "_ended", "_events", "_synced")
 
     def __init__(
-        self, owner: Dispatcher, number: int, callback: Callback, on_synced: Callable[[], object] | None
+        self,
+        owner: Dispatcher,
+        callback: Callback,
+        on_synced: Callable[[], object] | None,
+        on_ended: Callable[[], object] | None = None,
     ) -> None:
-        super().__init__(owner, number, Selection(), WatchOptions(), _NO_SINK, float("inf"))
+        super().__init__(owner, Selection(), WatchOptions(), _NO_SINK, float("inf"))
         self._callback = callback
         self._synced = on_synced
+        self._ended = on_ended
         self._events: list[tuple[str, CacheEvent]] = []
 
     @property
-    def full(self) -> bool:
-        return False  # it reads as fast as it is served
+    def untold(self) -> int | None:
+        """The revision of the oldest event that waits to be told, 0 before the initial ones are; None for none."""
+        if self._initial:
+            return 0
+        return self._events[0][1].revision if self._events else None
 
-    def push(self, event: CacheEvent, kind: str) -> bool:
-        self._events.append((kind, event))
-        return True
+    def end(self) -> None:
+        if not self.stopped:
+            self.stop()
+            if self._ended is not None:
+                self._ended()
+
+    def offer(self, event: CacheEvent, free: bool = False) -> Offer:
+        """It reads as fast as it is served, and is never blocked."""
+        if event.revision <= self.revision:
+            return Offer.NOTHING
+        if free and not self._events and not self._initial:
+            self._callback(event.kind, event.object, event.previous)
+            return Offer.SENT
+        self._events.append((event.kind, event))
+        return Offer.QUEUED
 
     def step(self) -> None:
         if self.stopped:
@@ -382,7 +515,7 @@ class Informer(Watcher):
         kind, event = self._events.pop(0)
         self._callback(kind, event.object, event.previous)
 
-    async def _begin(self, initial: InitialEvents) -> None:
+    async def _begin(self, initial: Initial) -> None:
         for chunk, cost_us in initial.chunks():
             await self._owner.host.work(cost_us)
             for kind, obj in chunk:

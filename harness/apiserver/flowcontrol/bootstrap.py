@@ -1,87 +1,34 @@
-"""The priority levels and flow schemas that every kube-apiserver starts with.
+"""The priority levels and flow schemas that every kube-apiserver starts with, and their API objects.
 
-k8s.io/apiserver v1.36 pkg/apis/flowcontrol/bootstrap/default.go:85-440. Their uids are made from their names, so that
-all members of a pool answer with the same ones, as they do where the objects are in etcd.
+k8s.io/apiserver v1.36 pkg/apis/flowcontrol/bootstrap/default.go:85-440. The mandatory ones hold whatever the objects
+say; the suggested ones are made once and kept up to date for as long as nobody changes them (ensurer.py).
 """
 
 from __future__ import annotations
 
-import uuid
-from enum import Enum
+from collections.abc import Sequence
+from typing import Any
 
-import msgspec
+from harness.apiserver.flowcontrol.config import (
+    ALL,
+    CATCH_ALL,
+    EXEMPT,
+    Distinguisher,
+    FlowSchema,
+    PriorityLevel,
+    ResourceRule,
+    Response,
+    Rule,
+    UrlRule,
+)
 
-_UIDS = uuid.UUID("6f1c2a34-8a0e-5d8f-9c55-3b0c61d7a9e2")
-
-
-def _uid(kind: str, name: str) -> str:
-    return str(uuid.uuid5(_UIDS, f"{kind}/{name}"))
-
-
-class Response(Enum):
-    """What a level does with a request for which it has no seat."""
-
-    QUEUE = "Queue"
-    REJECT = "Reject"
-    EXEMPT = "Exempt"
-
-
-class Distinguisher(Enum):
-    """What makes two requests of one flow schema different flows."""
-
-    NONE = ""
-    USER = "ByUser"
-    NAMESPACE = "ByNamespace"
-
-
-class PriorityLevel(msgspec.Struct, frozen=True):
-    """`shares` of the server's seats; `lendable_percent` of those may be lent; queues only where it queues."""
-
-    name: str
-    shares: int
-    lendable_percent: int
-    response: Response = Response.QUEUE
-    queues: int = 0
-    hand_size: int = 0
-    queue_length: int = 0
-
-    @property
-    def uid(self) -> str:
-        return _uid("prioritylevelconfigurations", self.name)
-
-
-class ResourceRule(msgspec.Struct, frozen=True):
-    """("*",) matches all. Namespaces are always all of them; `cluster_scope` admits requests without one."""
-
-    verbs: tuple[str, ...]
-    groups: tuple[str, ...]
-    resources: tuple[str, ...]
-    cluster_scope: bool
-
-
-class FlowSchema(msgspec.Struct, frozen=True):
-    """A request matches if one of `users`, `groups` or the namespaces of `service_accounts_in` is its user's, and one
-    of the rules matches it. `urls` are rules for what is not a resource, with `url_verbs`."""
-
-    name: str
-    level: str
-    precedence: int
-    distinguisher: Distinguisher = Distinguisher.USER
-    users: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-    service_accounts_in: tuple[str, ...] = ()
-    resources: tuple[ResourceRule, ...] = ()
-    urls: tuple[str, ...] = ()
-    url_verbs: tuple[str, ...] = ("*",)
-
-    @property
-    def uid(self) -> str:
-        return _uid("flowschemas", self.name)
-
+Object = dict[str, Any]
+AUTO_UPDATE = "apf.kubernetes.io/autoupdate-spec"
+MANDATORY = frozenset({EXEMPT, CATCH_ALL})  # of both kinds, as it happens
 
 PRIORITY_LEVELS: tuple[PriorityLevel, ...] = (
-    PriorityLevel("exempt", 0, 0, Response.EXEMPT),
-    PriorityLevel("catch-all", 5, 0, Response.REJECT),
+    PriorityLevel(EXEMPT, 0, 0, Response.EXEMPT),
+    PriorityLevel(CATCH_ALL, 5, 0, Response.REJECT),
     PriorityLevel("system", 30, 33, queues=64, hand_size=6, queue_length=50),
     PriorityLevel("node-high", 40, 25, queues=64, hand_size=6, queue_length=50),
     PriorityLevel("leader-election", 10, 0, queues=16, hand_size=4, queue_length=50),
@@ -90,106 +37,121 @@ PRIORITY_LEVELS: tuple[PriorityLevel, ...] = (
     PriorityLevel("global-default", 20, 50, queues=128, hand_size=6, queue_length=50),
 )
 
-_ANY = ("*",)
-_EVERYTHING = (ResourceRule(_ANY, _ANY, _ANY, True),)
+_USER, _NAMESPACE, _NONE = Distinguisher.USER, Distinguisher.NAMESPACE, Distinguisher.NONE
+_EVERYTHING = (ResourceRule(ALL, ALL, ALL, cluster_scope=True),)
+_EVERY_URL = (UrlRule(ALL, ALL),)
 _EVERYBODY = ("system:unauthenticated", "system:authenticated")
+_NODES = ("system:nodes",)
 _LEASES = ("coordination.k8s.io",)
+_KUBE_SYSTEM = (("kube-system", "*"),)
+_CONTROLLERS, _SCHEDULER = "system:kube-controller-manager", "system:kube-scheduler"
+_PROBES = UrlRule(("get",), ("/healthz", "/readyz", "/livez"))
+_HOLD_LEASES = ResourceRule(("get", "create", "update"), _LEASES, ("leases",))
+_OWN_NODE = (
+    ResourceRule(ALL, ("",), ("nodes", "nodes/status"), cluster_scope=True),
+    ResourceRule(ALL, _LEASES, ("leases",)),
+)
+
+
+def _all_of(
+    users: tuple[str, ...] = (),
+    groups: tuple[str, ...] = (),
+    accounts: tuple[tuple[str, str], ...] = (),
+) -> tuple[Rule, ...]:
+    """Whatever these ask."""
+    return (Rule(users, groups, accounts, _EVERYTHING, _EVERY_URL),)
+
 
 # In order of precedence, then of name, as the controller sorts them.
 FLOW_SCHEMAS: tuple[FlowSchema, ...] = (
-    FlowSchema(
-        "exempt",
-        "exempt",
-        1,
-        Distinguisher.NONE,
-        groups=("system:masters",),
-        resources=_EVERYTHING,
-        urls=_ANY,
-    ),
-    FlowSchema(
-        "probes",
-        "exempt",
-        2,
-        Distinguisher.NONE,
-        groups=_EVERYBODY,
-        urls=("/healthz", "/readyz", "/livez"),
-        url_verbs=("get",),
-    ),
+    FlowSchema("exempt", EXEMPT, 1, _NONE, _all_of(groups=("system:masters",))),
+    FlowSchema("probes", EXEMPT, 2, _NONE, (Rule(groups=_EVERYBODY, urls=(_PROBES,)),)),
     FlowSchema(
         "system-leader-election",
         "leader-election",
         100,
-        users=("system:kube-controller-manager", "system:kube-scheduler"),
-        service_accounts_in=("kube-system",),
-        resources=(ResourceRule(("get", "create", "update"), _LEASES, ("leases",), False),),
+        _USER,
+        (Rule((_CONTROLLERS, _SCHEDULER), accounts=_KUBE_SYSTEM, resources=(_HOLD_LEASES,)),),
     ),
+    FlowSchema("system-node-high", "node-high", 400, _USER, (Rule(groups=_NODES, resources=_OWN_NODE),)),
+    FlowSchema("system-nodes", "system", 500, _USER, _all_of(groups=_NODES)),
+    FlowSchema("kube-controller-manager", "workload-high", 800, _NAMESPACE, _all_of((_CONTROLLERS,))),
+    FlowSchema("kube-scheduler", "workload-high", 800, _NAMESPACE, _all_of((_SCHEDULER,))),
     FlowSchema(
-        "system-node-high",
-        "node-high",
-        400,
-        groups=("system:nodes",),
-        resources=(
-            ResourceRule(_ANY, ("",), ("nodes", "nodes/status"), True),
-            ResourceRule(_ANY, _LEASES, ("leases",), False),
-        ),
+        "kube-system-service-accounts", "workload-high", 900, _NAMESPACE, _all_of(accounts=_KUBE_SYSTEM)
     ),
-    FlowSchema(
-        "system-nodes",
-        "system",
-        500,
-        groups=("system:nodes",),
-        resources=_EVERYTHING,
-        urls=_ANY,
-    ),
-    FlowSchema(
-        "kube-controller-manager",
-        "workload-high",
-        800,
-        Distinguisher.NAMESPACE,
-        users=("system:kube-controller-manager",),
-        resources=_EVERYTHING,
-        urls=_ANY,
-    ),
-    FlowSchema(
-        "kube-scheduler",
-        "workload-high",
-        800,
-        Distinguisher.NAMESPACE,
-        users=("system:kube-scheduler",),
-        resources=_EVERYTHING,
-        urls=_ANY,
-    ),
-    FlowSchema(
-        "kube-system-service-accounts",
-        "workload-high",
-        900,
-        Distinguisher.NAMESPACE,
-        service_accounts_in=("kube-system",),
-        resources=_EVERYTHING,
-        urls=_ANY,
-    ),
-    FlowSchema(
-        "service-accounts",
-        "workload-low",
-        9000,
-        groups=("system:serviceaccounts",),
-        resources=_EVERYTHING,
-        urls=_ANY,
-    ),
-    FlowSchema(
-        "global-default",
-        "global-default",
-        9900,
-        groups=_EVERYBODY,
-        resources=_EVERYTHING,
-        urls=_ANY,
-    ),
-    FlowSchema(
-        "catch-all",
-        "catch-all",
-        10000,
-        groups=_EVERYBODY,
-        resources=_EVERYTHING,
-        urls=_ANY,
-    ),
+    FlowSchema("service-accounts", "workload-low", 9000, _USER, _all_of(groups=("system:serviceaccounts",))),
+    FlowSchema("global-default", "global-default", 9900, _USER, _all_of(groups=_EVERYBODY)),
+    FlowSchema(CATCH_ALL, CATCH_ALL, 10000, _USER, _all_of(groups=_EVERYBODY)),
 )
+
+
+def level_object(level: PriorityLevel) -> Object:
+    """The PriorityLevelConfiguration that a server makes of a bootstrap level."""
+    return {"metadata": _metadata(level.name), "spec": level_spec(level)}
+
+
+def level_spec(level: PriorityLevel) -> Object:
+    """The object's spec; one that borrows without limit says nothing of it."""
+    common = {"nominalConcurrencyShares": level.shares, "lendablePercent": level.lendable_percent}
+    if level.response is Response.EXEMPT:
+        return {"type": "Exempt", "exempt": common}
+    response: Object = {"type": level.response.value}
+    if level.response is Response.QUEUE:
+        response["queuing"] = {
+            "queues": level.queues,
+            "handSize": level.hand_size,
+            "queueLengthLimit": level.queue_length,
+        }
+    return {"type": "Limited", "limited": {**common, "limitResponse": response}}
+
+
+def schema_object(schema: FlowSchema) -> Object:
+    """The FlowSchema that a server makes of a bootstrap schema."""
+    return {"metadata": _metadata(schema.name), "spec": schema_spec(schema)}
+
+
+def schema_spec(schema: FlowSchema) -> Object:
+    spec: Object = {
+        "priorityLevelConfiguration": {"name": schema.level},
+        "matchingPrecedence": schema.precedence,
+    }
+    if schema.distinguisher is not Distinguisher.NONE:
+        spec["distinguisherMethod"] = {"type": schema.distinguisher.value}
+    spec["rules"] = [_rule(rule) for rule in schema.rules]
+    return spec
+
+
+def _metadata(name: str) -> Object:
+    return {"name": name, "annotations": {AUTO_UPDATE: "true"}}
+
+
+def _rule(rule: Rule) -> Object:
+    subjects: list[Object] = [{"kind": "User", "user": {"name": name}} for name in rule.users]
+    subjects += [{"kind": "Group", "group": {"name": name}} for name in rule.groups]
+    subjects += [
+        {"kind": "ServiceAccount", "serviceAccount": {"namespace": namespace, "name": name}}
+        for namespace, name in rule.accounts
+    ]
+    found: Object = {"subjects": subjects}
+    if rule.resources:
+        found["resourceRules"] = [_resource_rule(each) for each in rule.resources]
+    if rule.urls:
+        found["nonResourceRules"] = [
+            {"verbs": list(each.verbs), "nonResourceURLs": list(each.urls)} for each in rule.urls
+        ]
+    return found
+
+
+def _resource_rule(rule: ResourceRule) -> Object:
+    found: Object = {"verbs": list(rule.verbs), "apiGroups": list(rule.groups)}
+    found["resources"] = list(rule.resources)
+    if rule.cluster_scope:
+        found["clusterScope"] = True
+    found["namespaces"] = list(rule.namespaces)
+    return found
+
+
+def mandatory(levels: Sequence[PriorityLevel] = PRIORITY_LEVELS) -> dict[str, PriorityLevel]:
+    """Those of the levels that hold without an object."""
+    return {level.name: level for level in levels if level.name in MANDATORY}

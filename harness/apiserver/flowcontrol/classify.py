@@ -1,16 +1,24 @@
 """Which flow schema a request belongs to, and which flow within it.
 
-k8s.io/apiserver v1.36 pkg/util/flowcontrol/rule.go:28-200, apf_controller.go:1125-1150 (hashFlowID) and
-pkg/util/shufflesharding/shufflesharding.go:77-100.
+k8s.io/apiserver v1.36 pkg/util/flowcontrol/rule.go:28-200, apf_controller.go:1035-1060 (fallback), 1125-1150
+(hashFlowID) and pkg/util/shufflesharding/shufflesharding.go:77-100.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from harness.apiserver.flowcontrol.bootstrap import Distinguisher, FlowSchema, ResourceRule
+from harness.apiserver.flowcontrol.config import (
+    ALL,
+    CATCH_ALL,
+    Distinguisher,
+    FlowSchema,
+    ResourceRule,
+    Rule,
+    UrlRule,
+)
 
 SERVICE_ACCOUNT = "system:serviceaccount:"
 
@@ -36,6 +44,8 @@ class Info(Protocol):
     @property
     def group(self) -> str: ...
     @property
+    def version(self) -> str: ...
+    @property
     def namespace(self) -> str: ...
     @property
     def resource(self) -> str: ...
@@ -48,11 +58,29 @@ class Info(Protocol):
 
 
 def classify(schemas: Sequence[FlowSchema], user: User, info: Info) -> FlowSchema:
-    """The first schema that matches; the last one (catch-all) if none does, as upstream."""
+    """The first schema that matches; catch-all if none does, for users without any group."""
     for schema in schemas:
-        if _matches_user(schema, user) and _matches_request(schema, info):
-            return schema
-    return schemas[-1]
+        for rule in schema.rules:
+            if _matches_user(rule, user) and _matches_request(rule, info):
+                return schema
+    return next(schema for schema in schemas if schema.name == CATCH_ALL)
+
+
+class Names(NamedTuple):
+    """The names that some rule looks at: what two requests must have in common beside groups, verb and resource, so
+    that the same schema is theirs. Names of service accounts count too."""
+
+    users: frozenset[str]
+    namespaces: frozenset[str]
+
+
+def names_in(schemas: Sequence[FlowSchema]) -> Names:
+    """Those of the schemas' rules."""
+    rules = [rule for schema in schemas for rule in schema.rules]
+    return Names(
+        frozenset(name for rule in rules for name in rule.users),
+        frozenset(namespace for rule in rules for each in rule.resources for namespace in each.namespaces),
+    )
 
 
 def flow_of(schema: FlowSchema, user: User, info: Info) -> str:
@@ -85,39 +113,48 @@ def deal(value: int, deck: int, hand: int) -> tuple[int, ...]:
     return tuple(cards)
 
 
-def _matches_user(schema: FlowSchema, user: User) -> bool:
+def _matches_user(rule: Rule, user: User) -> bool:
     groups = user.groups
-    for group in schema.groups:
-        if group in groups:
+    for group in rule.groups:
+        if group in groups or group == "*":
             return True
-    if user.name in schema.users:
+    if user.name in rule.users or "*" in rule.users:
         return True
-    return bool(schema.service_accounts_in) and any(
-        user.name.startswith(f"{SERVICE_ACCOUNT}{namespace}:") for namespace in schema.service_accounts_in
-    )
+    return any(_is_account(user.name, namespace, name) for namespace, name in rule.accounts)
 
 
-def _matches_request(schema: FlowSchema, info: Info) -> bool:
+def _is_account(user: str, namespace: str, name: str) -> bool:
+    prefix = f"{SERVICE_ACCOUNT}{namespace}:"
+    return user.startswith(prefix) if name == "*" else user == prefix + name
+
+
+def _matches_request(rule: Rule, info: Info) -> bool:
     if info.is_resource:
-        return any(_matches_rule(rule, info) for rule in schema.resources)
-    if schema.url_verbs != ("*",) and info.verb not in schema.url_verbs:
-        return False
-    return any(_matches_url(url, info.path) for url in schema.urls)
+        return any(_matches_resource(each, info) for each in rule.resources)
+    return any(_matches_url(each, info) for each in rule.urls)
 
 
-def _matches_rule(rule: ResourceRule, info: Info) -> bool:
-    if not info.namespace and not rule.cluster_scope:
+def _matches_resource(rule: ResourceRule, info: Info) -> bool:
+    if rule.verbs != ALL and info.verb not in rule.verbs:
         return False
-    if rule.verbs != ("*",) and info.verb not in rule.verbs:
-        return False
-    if rule.resources != ("*",):
+    if rule.resources != ALL:
         resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
         if resource not in rule.resources:
             return False
-    return rule.groups == ("*",) or info.group in rule.groups
+    if rule.groups != ALL and info.group not in rule.groups:
+        return False
+    if not info.namespace:
+        return rule.cluster_scope
+    return rule.namespaces == ALL or info.namespace in rule.namespaces
 
 
-def _matches_url(url: str, path: str) -> bool:
+def _matches_url(rule: UrlRule, info: Info) -> bool:
+    if rule.verbs != ALL and info.verb not in rule.verbs:
+        return False
+    return any(_is_below(info.path, url) for url in rule.urls)
+
+
+def _is_below(path: str, url: str) -> bool:
     if url in ("*", path):
         return True
     prefix = url.removesuffix("*")

@@ -10,8 +10,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from harness.apiserver.clock import Clock
-
 SMOOTHING = 0.977  # half-life of 5 minutes at one adjustment each 10 s
 _MIN_TARGET = 0.001
 
@@ -26,38 +24,27 @@ class Demand(NamedTuple):
 
 
 class DemandIntegrator:
-    """Integrates a number that is set from time to time."""
+    """Integrates a number that holds for some time, then changes. What is added is what has been; the greatest value is
+    its owner's to keep, as one that lasted for no time counts too."""
 
-    __slots__ = ("_at", "_clock", "_max", "_seconds", "_squares", "_sum", "_value")
+    __slots__ = ("_seconds", "_squares", "_sum")
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._at = clock.now()
-        self._value = self._max = 0
+    def __init__(self) -> None:
         self._seconds = self._sum = self._squares = 0.0
 
-    def set(self, value: int, now: float) -> None:
-        elapsed = now - self._at
-        if elapsed > 0:
-            self._at = now
-            product = elapsed * self._value
-            self._seconds += elapsed
-            self._sum += product
-            self._squares += product * self._value
-        self._value = value
-        if value > self._max:
-            self._max = value
+    def add(self, value: int, lasted_s: float) -> None:
+        product = lasted_s * value
+        self._seconds += lasted_s
+        self._sum += product
+        self._squares += product * value
 
-    def reset(self) -> Demand:
-        """What was seen since the last reset."""
-        self.set(self._value, self._clock.now())
+    def reset(self, maximum: int) -> Demand:
+        """What was seen since the last reset, and `maximum`."""
         seconds = self._seconds
         average = self._sum / seconds if seconds > 0 else 0.0
         variance = self._squares / seconds - average * average if seconds > 0 else 0.0
-        demand = Demand(seconds, average, math.sqrt(max(0.0, variance)), self._max)
-        self._max = self._value
         self._seconds = self._sum = self._squares = 0.0
-        return demand
+        return Demand(seconds, average, math.sqrt(max(0.0, variance)), maximum)
 
 
 class Claim(NamedTuple):

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from harness.apiserver.clock import Clock
 from harness.apiserver.flowcontrol.classify import Info
 from harness.apiserver.flowcontrol.watches import WatchTracker
+from harness.wire.gotext import parse_int
+from harness.wire.paths import is_true
 
 BYTES_PER_SEAT = 100_000
 STREAMED_LIST_BYTES = 1_000_000  # a list from cache never holds more than this at once
@@ -96,6 +98,10 @@ class Estimator:
     def _list(self, info: Info, max_seats: int) -> WorkEstimate:
         query = info.query
         watch = info.verb == "watch"
+        if not 0 < max_seats <= MAX_LIST_SEATS:
+            max_seats = MAX_LIST_SEATS
+        if not _decodes(query):  # will be refused, and is presumed the worst until then
+            return WorkEstimate(max_seats)
         if (
             watch
             and not _is_true(query.get("sendInitialEvents"))
@@ -105,8 +111,6 @@ class Estimator:
         stats = self.counts.get(info.group, info.resource)
         if stats is None:
             return ONE_SEAT
-        if not 0 < max_seats <= MAX_LIST_SEATS:
-            max_seats = MAX_LIST_SEATS
         from_cache = watch or not _lists_from_etcd(query)
         seats = math.ceil(_list_bytes(info, stats, from_cache) / BYTES_PER_SEAT)
         return WorkEstimate(max(1, min(seats, max_seats)))
@@ -151,10 +155,19 @@ def _lists_from_etcd(query: dict[str, str]) -> bool:
     return bool(query.get("continue")) or (_limit(query) > 0 and version not in ("", "0"))
 
 
+def _decodes(query: dict[str, str]) -> bool:
+    """Whether the whole numbers among the list options are some; all else decodes (Convert_url_Values_To_...)."""
+    for key in ("limit", "timeoutSeconds"):
+        text = query.get(key)
+        if text and parse_int(text) is None:
+            return False
+    return True
+
+
 def _limit(query: dict[str, str]) -> int:
     text = query.get("limit", "")
-    return int(text) if text.isdecimal() else 0
+    return max(0, parse_int(text) or 0)
 
 
 def _is_true(value: str | None) -> bool:
-    return value is not None and value.lower() not in ("0", "false")
+    return value is not None and is_true(value)

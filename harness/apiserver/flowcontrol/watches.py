@@ -7,31 +7,34 @@ those that do not select a node: those are found through an index and cost nearl
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import intern
 
 from harness.apiserver.flowcontrol.classify import Info
 
 _INDEXED = {"pods": "spec.nodeName"}
 _READ_ONLY = frozenset({"get", "list", "watch", "proxy"})
-_Key = tuple[str, str, str, str]
+WatchKey = tuple[str, str, str, str]
+"""group, resource, namespace, name: what a watch is counted under."""
 
 
 class WatchTracker:
     """Counts of open watches by (group, resource, namespace, name)."""
 
     def __init__(self) -> None:
-        self._counts: dict[_Key, int] = {}
+        self._counts: dict[WatchKey, int] = {}
 
-    def register(self, info: Info, exact: Callable[[str], str | None]) -> Callable[[], None]:
-        """Count one watch; call what is returned when it ends.
+    def count(self, info: Info, exact: Callable[[str], str | None]) -> WatchKey | None:
+        """Count one watch; what is returned is for `forget` when it ends, None where it is not counted.
 
         `exact(field)` is the value that the watch's field selector requires of `field`, None if it requires none.
         """
         field = _INDEXED.get(info.resource)
         if field is not None and exact(field):
-            return _nothing
-        key = (info.group, info.resource, info.namespace, info.name)
+            return None
+        # Kept as long as the watch is open, of which there may be 100,000; names of namespaces are few.
+        key = (intern(info.group), intern(info.resource), intern(info.namespace), info.name)
         self._counts[key] = self._counts.get(key, 0) + 1
-        return lambda: self._forget(key)
+        return key
 
     def interested(self, info: Info) -> int:
         """Watches of the resource everywhere, in the namespace, and of the very object; 0 for a read."""
@@ -45,13 +48,12 @@ class WatchTracker:
             count += counts.get((info.group, info.resource, info.namespace, info.name), 0)
         return count
 
-    def _forget(self, key: _Key) -> None:
+    def forget(self, key: WatchKey | None) -> None:
+        """A watch has ended that `count` gave this for."""
+        if key is None:
+            return
         left = self._counts.get(key, 0) - 1
         if left > 0:
             self._counts[key] = left
         else:
             self._counts.pop(key, None)
-
-
-def _nothing() -> None:
-    """A watch that was never counted."""

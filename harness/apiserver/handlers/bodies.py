@@ -9,23 +9,18 @@ import msgspec
 import yaml
 
 from harness.apiserver.apierrors import bad_request
-from harness.apiserver.handlers.negotiate import PROTOBUF, YAML
+from harness.apiserver.handlers.negotiate import JSON, PROTOBUF, YAML
+from harness.apiserver.handlers.yamltext import check_aliases
 from harness.apiserver.resources import RESOURCES, Resource
-from harness.apiserver.strategies.shapes import misfit
+from harness.apiserver.schema.scalars import WRITTEN_AS_NULL
 from harness.wire import protobuf
 from harness.wire.gojson import syntax_error
-from harness.wire.status import StatusError
+from harness.wire.status import StatusError, unsupported_media_type
 
 Object = dict[str, Any]
 _decode = msgspec.json.Decoder().decode
 _KINDS = {(resource.api_version, resource.kind) for resource in RESOURCES}
 _GO_NAMES = {list: "array", str: "string", bool: "bool", type(None): "null"}
-_WRITTEN_AS_NULL = frozenset(
-    {
-        *("lastProbeTime", "lastTransitionTime", "lastHeartbeatTime"),
-        *("firstTimestamp", "lastTimestamp", "eventTime", "drivers"),
-    }
-)
 _SHOWN_BYTES = 1000
 _YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -43,7 +38,8 @@ def decode_object(
 ) -> Object:
     """A body that must be one object of `resource` (or of `kind` in `version`, for subresources that take another).
 
-    kind and apiVersion are optional, as upstream defaults them. Raises StatusError 400.
+    kind and apiVersion are optional, as upstream defaults them; what else the body holds is not looked at. Raises
+    StatusError 400.
     """
     kind, version = kind or resource.kind, version or resource.api_version
     if media_type == YAML:
@@ -63,15 +59,8 @@ def decode_object(
     given_kind, given_version = new.get("kind") or kind, new.get("apiVersion") or version
     if (given_kind, given_version) != (kind, version):
         raise _wrong_kind(given_kind, given_version, kind)
-    metadata = new.get("metadata")
-    if kind != resource.kind and (why := misfit(kind, new)) is not None:
-        raise _cannot(kind, why)
-    if metadata is None:
+    if new.get("metadata") is None:
         new["metadata"] = {}
-    elif not isinstance(metadata, dict):
-        raise _cannot(
-            kind, f"json: cannot unmarshal string into Go struct field {kind}.metadata of type v1.ObjectMeta"
-        )
     return new
 
 
@@ -86,7 +75,7 @@ def without_nulls(value: Any) -> Any:
         kept: Any = {
             key: item if item is None else without_nulls(item)
             for key, item in value.items()
-            if item is not None or key in _WRITTEN_AS_NULL
+            if item is not None or key in WRITTEN_AS_NULL
         }
         same = len(kept) == len(value) and all(kept[key] is item for key, item in value.items())
     elif isinstance(value, list):
@@ -103,7 +92,7 @@ def decode_options(body: bytes, media_type: str) -> Object | None:
         return None
     if media_type == PROTOBUF:
         return _from_protobuf(body, "DeleteOptions")
-    value = yaml.load(body, _YAML) if media_type == YAML else _options_json(body)  # noqa: S506  # a safe loader
+    value = _from_yaml(body, "DeleteOptions") if media_type == YAML else _options_json(body)
     return value if isinstance(value, dict) else None
 
 
@@ -119,13 +108,18 @@ def _options_json(body: bytes) -> Any:
 def _from_protobuf(body: bytes, kind: str) -> Object:
     try:
         return protobuf.decode_object(body)
+    except protobuf.UnknownKind:  # so that a client which can send JSON does
+        raise StatusError(unsupported_media_type((JSON, YAML))) from None
     except protobuf.ProtobufError as error:
         raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {error}") from None
 
 
 def _from_yaml(body: bytes, kind: str) -> Any:
     try:
-        return msgspec.json.decode(msgspec.json.encode(yaml.load(body, _YAML)))  # noqa: S506  # a safe loader
+        value = yaml.load(body, _YAML)  # noqa: S506  # a safe loader
+        if b"*" in body:
+            check_aliases(value)
+        return msgspec.json.decode(msgspec.json.encode(value))
     except yaml.YAMLError as error:
         text = str(error).replace("\n", " ")
         raise _unrecognized(
@@ -136,10 +130,6 @@ def _from_yaml(body: bytes, kind: str) -> Any:
 def _unrecognized(kind: str, why: str, body: bytes) -> StatusError:
     shown = body[:_SHOWN_BYTES].decode("utf-8", "replace") if body else "<empty>"
     return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({shown})")
-
-
-def _cannot(kind: str, why: str) -> StatusError:
-    return bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {why}')
 
 
 def _wrong_kind(kind: object, api_version: object, wanted: str) -> StatusError:

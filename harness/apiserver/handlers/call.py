@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from harness.apiserver.resources import Resource
 from harness.wire.paths import RequestInfo
 
 Object = dict[str, Any]
+MAX_MANAGER_BYTES = 128  # am/apis/meta/v1/validation/validation.go:211, FieldManagerMaxLength
 
 
 class Answer(msgspec.Struct, gc=False):
@@ -43,4 +45,13 @@ class Call(msgspec.Struct, gc=False):
     def caller(self, dry_run: bool = False) -> Caller:
         info = self.info
         namespace = info.namespace if self.resource.namespaced else ""
-        return Caller(self.user, namespace, info.name, info.subresource, dry_run, self.etcd_us)
+        manager = info.query.get("fieldManager") or manager_of(self.exchange.headers.get("user-agent", ""))
+        return Caller(self.user, namespace, info.name, info.subresource, dry_run, self.etcd_us, manager)
+
+
+@lru_cache(maxsize=256)
+def manager_of(user_agent: str) -> str:
+    """The field manager that a client is which does not name itself: its User-Agent up to the first slash
+    (as/endpoints/handlers/create.go:269)."""
+    printable = "".join(character for character in user_agent.partition("/")[0] if character.isprintable())
+    return printable.encode()[:MAX_MANAGER_BYTES].decode(errors="ignore") or "unknown"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 
@@ -35,6 +36,8 @@ class Representation(msgspec.Struct, frozen=True):
 
 
 _PLAIN = Representation()
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})  # strconv.ParseBool
+_HUMANS = ("curl", "Wget", "Mozilla/5.0")
 _VIEWS = {view.value: view for view in View if view.value}
 
 
@@ -48,19 +51,44 @@ def negotiate(accept: str) -> Representation:
 
 @lru_cache(maxsize=256)
 def _parse(accept: str) -> Representation:
-    for clause in accept.split(","):
-        media_type, *parameters = (part.strip() for part in clause.split(";"))
-        values = dict(part.partition("=")[::2] for part in parameters)
+    for media_type, values in sorted(map(_clause, accept.split(",")), key=_preference):
         if media_type in ("*/*", "application/*"):
             media_type = JSON
         if media_type not in (JSON, YAML):
             continue
-        wanted = values.get("as")
+        wanted, pretty = values.get("as"), values.get("pretty") == "1"
         if not wanted:
-            return Representation(media_type)
+            return Representation(media_type, pretty=pretty)
         if wanted in _VIEWS and values.get("g") == "meta.k8s.io" and values.get("v") in ("v1", "v1beta1"):
-            return Representation(media_type, _VIEWS[wanted], values["v"])
+            return Representation(media_type, _VIEWS[wanted], values["v"], pretty)
     raise StatusError(not_acceptable(AVAILABLE))
+
+
+_Clause = tuple[str, dict[str, str]]
+
+
+def _clause(text: str) -> _Clause:
+    media_type, *parameters = (part.strip() for part in text.split(";"))
+    values = (part.partition("=") for part in parameters)
+    return media_type, {key.strip(): value.strip() for key, _, value in values}
+
+
+def _preference(clause: _Clause) -> tuple[float, int]:
+    """By weight, then what is named before what is anything (munnerz/goautoneg, ParseAccept)."""
+    media_type, values = clause
+    try:
+        weight = float(values.get("q", "1"))
+    except ValueError:
+        weight = 1.0
+    return -weight, media_type.count("*")
+
+
+def wants_pretty(headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
+    """Whether JSON is to be indented: the client says so, or is one that humans use (negotiate.go:92)."""
+    asked = query.get("pretty")
+    if asked:
+        return asked in _TRUE
+    return headers.get("user-agent", "").startswith(_HUMANS)
 
 
 def body_type(content_type: str) -> str:

@@ -14,8 +14,13 @@ from harness.apiserver.apierrors import (
     bad_request,
     forbidden_value,
     invalid,
+    invalid_value,
     not_supported,
+    required,
+    too_long,
 )
+from harness.apiserver.conversion import hub_fields
+from harness.apiserver.handlers.call import MAX_MANAGER_BYTES
 from harness.apiserver.resources import Resource
 from harness.wire.gotext import parse_int, quote
 from harness.wire.paths import is_true
@@ -88,7 +93,7 @@ def _fields(text: str, resource: Resource) -> FieldSelector:
         selector.check(resource.selectable)
     except SelectorError as error:
         raise bad_request(str(error)) from None
-    return selector
+    return hub_fields(resource, selector)
 
 
 def _errors(options: ListOptions) -> list[FieldError]:
@@ -139,28 +144,51 @@ def _forbidden_match(detail: str) -> FieldError:
 
 
 class WriteOptions(msgspec.Struct, frozen=True, gc=False):
-    """Options of create, update and patch. `validation` is Ignore, Warn or Strict."""
+    """Options of create, update and patch. `validation` is Ignore, Warn or Strict; `force` is apply's."""
 
     dry_run: bool = False
     validation: str = "Warn"
+    manager: str = ""
+    force: bool = False
 
 
 _NO_OPTIONS = WriteOptions()
 
 
-def write_options(query: Mapping[str, str], kind: str) -> WriteOptions:
-    """`kind` is CreateOptions, UpdateOptions or PatchOptions. Raises StatusError."""
-    if not query:
+def write_options(query: Mapping[str, str], kind: str, apply: bool = False) -> WriteOptions:
+    """`kind` is CreateOptions, UpdateOptions or PatchOptions; `apply`: of an apply patch. Raises StatusError."""
+    if not query and not apply:
         return _NO_OPTIONS
     dry_run, validation = query.get("dryRun", ""), query.get("fieldValidation", "") or "Warn"
+    manager = query.get("fieldManager", "")
     errors = []
+    if apply and not manager:
+        errors.append(required("fieldManager", "is required for apply patch"))
+    if not apply and kind == "PatchOptions" and "force" in query:
+        errors.append(forbidden_value("force", "may not be specified for non-apply patch"))
+    if manager:
+        errors += _manager_errors(manager)
     if dry_run not in ("", "All"):
         errors.append(not_supported("dryRun", [dry_run], ("All",)))
     if validation not in ("Ignore", "Warn", "Strict"):
         errors.append(not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
     if errors:
         raise invalid("meta.k8s.io", kind, "", errors)
-    return WriteOptions(dry_run == "All", validation)
+    return WriteOptions(dry_run == "All", validation, manager, "force" in query and is_true(query["force"]))
+
+
+def _manager_errors(manager: str) -> list[FieldError]:
+    """ValidateFieldManager (am/apis/meta/v1/validation/validation.go:215)."""
+    errors = []
+    if len(manager.encode()) > MAX_MANAGER_BYTES:
+        errors.append(too_long("fieldManager", MAX_MANAGER_BYTES))
+    at = 0
+    for character in manager:
+        if not character.isprintable():
+            why = f"invalid character U+{ord(character):04X} (at position {at})"
+            errors.append(invalid_value("fieldManager", manager, why))
+        at += len(character.encode())
+    return errors
 
 
 class DeleteOptions(msgspec.Struct, gc=False):
@@ -204,6 +232,9 @@ def delete_options(body: Mapping[str, object] | None, query: Mapping[str, str]) 
                 "propagationPolicy", options.propagation, ("Foreground", "Background", "Orphan", "nil")
             )
         )
+    if options.propagation and options.orphan is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(invalid_value("propagationPolicy", options.propagation, why))
     if dry_run not in ([], ["All"]):
         errors.append(not_supported("dryRun", dry_run, ("All",)))
     if errors:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from harness.apiserver.conversion import shown
 from harness.apiserver.handlers.call import Answer, Call
 from harness.apiserver.handlers.negotiate import AVAILABLE, JSON, YAML, View
 from harness.apiserver.resources import Resource
@@ -40,6 +41,8 @@ def object_answer(call: Call, body: bytes, status: int = 200, warnings: Sequence
         body = partial_object(body, call.representation.version)
     elif view is View.PARTIAL_LIST:
         raise StatusError(not_acceptable(AVAILABLE))
+    else:
+        body = shown(call.resource, body)
     return finished(call, body + b"\n", status, warnings)
 
 
@@ -56,6 +59,11 @@ def finished(
     if warnings:
         answer.headers = {"warning": ", ".join(f"299 - {_quoted(text)}" for text in warnings)}
     return answer
+
+
+def prettied(body: bytes) -> bytes:
+    """JSON indented as json.MarshalIndent does it, without a line feed at its end (am/runtime/serializer/json:241)."""
+    return msgspec.json.format(body, indent=2).strip()
 
 
 def _quoted(text: str) -> str:
@@ -79,6 +87,8 @@ def list_answer(call: Call, bodies: Iterable[bytes], metadata: dict[str, Any]) -
     items = list(bodies)
     view, resource = call.representation.view, call.resource
     if view is View.OBJECT:
+        if resource.hub is not None:
+            items = [shown(resource, item) for item in items]
         head = {"kind": resource.kind + "List", "apiVersion": resource.api_version, "metadata": metadata}
         at = item_offset(resource)
         body = _joined(

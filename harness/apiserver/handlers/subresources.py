@@ -1,4 +1,4 @@
-"""Subresources that take a body of another kind: binding, eviction, finalize, token."""
+"""Subresources that take a body of another kind: binding, finalize, token."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from harness.apiserver.admission.chain import Admission
 from harness.apiserver.apierrors import bad_request, conflict, invalid, invalid_value, not_found, required
 from harness.apiserver.auth.accounttokens import AccountTokens, Ref
 from harness.apiserver.clock import Promise
-from harness.apiserver.deletion import Deletion
 from harness.apiserver.handlers.call import Answer, Call, Object
-from harness.apiserver.handlers.options import delete_options, write_options
+from harness.apiserver.handlers.options import write_options
 from harness.apiserver.handlers.shaping import finished, object_answer
 from harness.apiserver.handlers.writing import read_object
 from harness.apiserver.resources import Resource
@@ -60,21 +59,6 @@ async def binding(call: Call, admission: Admission) -> Answer:
         return pod
 
     await call.registry.update(caller, assign, "binding")
-    return finished(call, _CREATED, 201)
-
-
-async def eviction(call: Call, admission: Admission) -> Answer:
-    """POST pods/eviction; there are no disruption budgets, so it deletes."""
-    body = read_object(call, "Eviction", "policy/v1")
-    caller = call.caller()
-    await admission.create(
-        Attributes(
-            Operation.CREATE, call.resource, "eviction", caller.namespace, caller.name, caller.user, body
-        )
-    )
-    options = delete_options(body.get("deleteOptions"), {})
-    deletion = Deletion(options.grace_s, options.uid, options.resource_version, options.propagation)
-    await call.registry.delete(caller, deletion)
     return finished(call, _CREATED, 201)
 
 

@@ -2,62 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
-
 from harness.apiserver.apierrors import unclassified
 from harness.apiserver.cache.cachedobject import CachedObject
-from harness.apiserver.cache.watchers import Transform, Watcher, WatchOptions, WatchSink
-from harness.apiserver.clock import Promise
-from harness.apiserver.exchange import Exchange
+from harness.apiserver.cache.watchers import Transform, WatchOptions
+from harness.apiserver.conversion import shown
 from harness.apiserver.handlers.call import Call
 from harness.apiserver.handlers.negotiate import AVAILABLE, JSON, View
 from harness.apiserver.handlers.options import list_options
-from harness.apiserver.handlers.reading import invalid_version
+from harness.apiserver.handlers.reading import invalid_version, is_version
 from harness.apiserver.handlers.shaping import tables_for
 from harness.apiserver.views.partial import partial_object
 from harness.wire.status import StatusError, not_acceptable
 from harness.wire.watching import encode_event
-
-
-class Watches(Protocol):
-    """Whatever serves watches of a resource: its cacher, or the store's own watches."""
-
-    def watch(self, options: WatchOptions, sink: WatchSink) -> Watcher: ...
-
-
-class _Stream:
-    """The sink of one watch: an exchange with a head. `ended` settles when the stream has finished."""
-
-    __slots__ = ("_exchange", "_headers", "_initialized", "ended")
-
-    def __init__(
-        self, exchange: Exchange, headers: Mapping[str, str], initialized: Callable[[], object]
-    ) -> None:
-        self._exchange = exchange
-        self._headers = headers
-        self._initialized = initialized
-        self.ended: Promise[None] = Promise()
-
-    def opened(self) -> None:
-        self._exchange.start(200, self._headers)
-
-    def initialized(self) -> None:
-        self._initialized()
-
-    def write(self, data: bytes) -> None:
-        self._exchange.write(data)
-
-    def finish(self) -> None:
-        self._exchange.finish()
-        self.ended.resolve(None)
-
-    @property
-    def buffered(self) -> int:
-        return self._exchange.buffered
-
-    def on_drain(self, callback: Callable[[], None]) -> None:
-        self._exchange.on_drain(callback)
 
 
 def watch_options(call: Call, event_us: float | None = None) -> WatchOptions:
@@ -65,7 +21,7 @@ def watch_options(call: Call, event_us: float | None = None) -> WatchOptions:
     info = call.info
     options = list_options(info.query, call.resource, watch=True)
     version = options.resource_version
-    if version and not (version.isascii() and version.isdecimal()):
+    if version and not is_version(version):
         raise unclassified(invalid_version(version))
     return WatchOptions(
         namespace=info.namespace if call.resource.namespaced else "",
@@ -96,23 +52,6 @@ def _transform(call: Call) -> Transform | None:
     if representation.view in (View.PARTIAL, View.PARTIAL_LIST):
         version = representation.version
         return lambda kind, obj: encode_event(kind, partial_object(obj.body, version))
+    if call.resource.hub is not None:
+        return lambda kind, obj: encode_event(kind, shown(call.resource, obj.body))
     return None
-
-
-async def serve_watch(
-    call: Call,
-    watches: Watches,
-    options: WatchOptions,
-    headers: Mapping[str, str],
-    initialized: Callable[[], object],
-) -> None:
-    """Open the watch and wait for its end; cancelled when the client goes. The source must be ready.
-
-    `initialized` is called once the initial events are queued.
-    """
-    stream = _Stream(call.exchange, headers, initialized)
-    watcher = watches.watch(options, stream)
-    try:
-        await stream.ended
-    finally:
-        watcher.stop()

@@ -6,20 +6,31 @@ from collections.abc import Sequence
 
 import msgspec
 
-from harness.apiserver.apierrors import bad_request, conflict, invalid, invalid_value
+from harness.apiserver.apierrors import bad_request, conflict
 from harness.apiserver.deletion import Deletion
-from harness.apiserver.handlers.bodies import decode_object, decode_options, without_nulls
+from harness.apiserver.handlers.bodies import decode_object, decode_options
 from harness.apiserver.handlers.call import Answer, Call, Object
+from harness.apiserver.handlers.fieldvalidation import (
+    IGNORE,
+    STRICT,
+    PatchFields,
+    refused,
+    strict_text,
+    typed,
+    unknown_fields,
+    warnings_of,
+)
 from harness.apiserver.handlers.negotiate import body_type
 from harness.apiserver.handlers.options import (
     DeleteOptions,
-    WriteOptions,
     delete_options,
     write_options,
 )
 from harness.apiserver.handlers.shaping import finished, object_answer
+from harness.apiserver.schema import structure_of
+from harness.apiserver.schema.decode import Decoded
 from harness.wire.patch import apply_patch
-from harness.wire.request import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from harness.wire.request import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from harness.wire.status import Details, StatusError, success, unsupported_media_type
 
 PATCHES = frozenset({JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH})
@@ -38,30 +49,33 @@ _identity_of = msgspec.json.Decoder(_Identified).decode
 
 
 def read_object(call: Call, kind: str = "", version: str = "") -> Object:
-    """The request's body as one object. Raises StatusError 400 or 415."""
+    """The request's body as one object, unknown fields dropped. Raises StatusError 400 or 415."""
+    return read_typed(call, IGNORE, kind, version)[0]
+
+
+def read_typed(call: Call, validation: str, kind: str = "", version: str = "") -> tuple[Object, Sequence[str]]:
+    """The request's body as its kind's type takes it, and warnings. Raises StatusError 400 or 415."""
     exchange = call.exchange
     media_type = body_type(exchange.headers.get("content-type", ""))
-    return decode_object(exchange.body, media_type, call.resource, kind, version)
-
-
-def check_fields(call: Call, new: Object, options: WriteOptions) -> list[str]:
-    """Warnings about unknown fields. Raises StatusError 400 where the client wants them refused."""
-    if options.validation == "Ignore":
-        return []
-    unknown = [f'unknown field "{field}"' for field in call.registry.strategy.unknown_fields(new)]
-    if unknown and options.validation == "Strict":
-        resource = call.resource
-        raise bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
-            f"strict decoding error: {', '.join(unknown)}"
-        )
-    return unknown
+    new = decode_object(exchange.body, media_type, call.resource, kind, version)
+    schema = structure_of(version, kind) if kind else call.registry.structure
+    decoded = typed(new, exchange.body, media_type, schema)
+    if not kind and not decoded.fatal:
+        decoded.value, unknown = call.registry.strategy.prune(decoded.value)
+        decoded.strict += unknown_fields(unknown)
+    name, version = kind or call.resource.kind, version.rpartition("/")[2] or call.resource.version
+    if decoded.fatal:
+        raise refused(name, version, decoded.fatal)
+    if not decoded.strict or validation == IGNORE:
+        return decoded.value, ()
+    if validation == STRICT:
+        raise refused(name, version, strict_text(decoded.strict))
+    return decoded.value, warnings_of(decoded.strict)
 
 
 async def create(call: Call) -> Answer:
     options = write_options(call.info.query, "CreateOptions")
-    new = read_object(call)
-    warnings = check_fields(call, new, options)
+    new, warnings = read_typed(call, options.validation)
     written = await call.registry.create(call.caller(options.dry_run), new)
     return object_answer(call, written.body, 201, warnings)
 
@@ -69,8 +83,7 @@ async def create(call: Call) -> Answer:
 async def update(call: Call) -> Answer:
     """PUT of an object or of its status."""
     options = write_options(call.info.query, "UpdateOptions")
-    new = read_object(call)
-    warnings = check_fields(call, new, options)
+    new, warnings = read_typed(call, options.validation)
     written = await call.registry.replace(call.caller(options.dry_run), new)
     return object_answer(call, written.body, 201 if written.created else 200, warnings)
 
@@ -78,36 +91,66 @@ async def update(call: Call) -> Answer:
 async def patch(call: Call) -> Answer:
     """PATCH of an object or of its status: applied again on each newer version, unless it demands one itself."""
     media_type = call.exchange.headers.get("content-type", "").partition(";")[0].strip()
-    if media_type not in PATCHES:
-        raise StatusError(unsupported_media_type())
+    strategy = call.registry.strategy
+    if media_type not in strategy.patches:
+        raise StatusError(unsupported_media_type((*strategy.patches, APPLY_PATCH) if call.resource.custom else None))
     options = write_options(call.info.query, "PatchOptions")
     body, resource = call.exchange.body, call.resource
     caller = call.caller(options.dry_run)
+    fields = PatchFields(media_type, body, options.validation)
 
     def apply(old: Object, revision: int) -> Object:
+        fields.begin()
         new = apply_patch(media_type, old, body, resource.kind)
-        if media_type != STRATEGIC_MERGE_PATCH and b"null" in body:  # that has dropped its nulls itself
-            new = without_nulls(new)
+        if b"null" in body:
+            new = fields.without_nulls(new, strategy.structure)
+        new, unknown = strategy.prune(new)
+        if unknown:
+            fields.heard(Decoded(new, unknown_fields(unknown)), new)
         meta = new.get("metadata")
         if not isinstance(meta, dict):
             raise bad_request(f"{resource.kind} without metadata")
         if meta is old["metadata"]:  # what is filled in must not reach the object as it was
             meta = new["metadata"] = dict(meta)
-        demanded = meta.pop("resourceVersion", None)
-        if demanded and demanded != str(revision):
-            raise conflict(resource.group, resource.resource, caller.name)
-        uid, there = meta.get("uid"), old["metadata"].get("uid")
-        if uid != there:
-            text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {there}"
-            raise conflict(resource.group, resource.resource, caller.name, text)
-        for field in ("name", "namespace"):
-            if meta.get(field) != old["metadata"].get(field):
-                errors = [invalid_value(f"metadata.{field}", meta.get(field), "field is immutable")]
-                raise invalid(resource.group, resource.kind, caller.name, errors)
+        check_identity(call, meta, old["metadata"], revision)
         return new
 
-    written = await call.registry.update(caller, apply)
-    return object_answer(call, written.body)
+    try:
+        written = await call.registry.update(caller, apply, told=fields)
+    except StatusError as error:
+        if error.status.code not in (400, 422):
+            raise
+        # What refused the object may have been shown fields that it does not have: those are minded first.
+        fields.careful = True
+        written = await call.registry.update(caller, apply, told=fields)
+    return object_answer(call, written.body, warnings=fields.warnings)
+
+
+def check_identity(call: Call, meta: Object, before: Object, revision: int) -> None:
+    """What a patched object's metadata demand of the object that was patched. Raises StatusError."""
+    resource, name = call.resource, call.info.name
+    demanded = meta.pop("resourceVersion", None)
+    if demanded and demanded != str(revision):
+        raise conflict(resource.group, resource.resource, name)
+    uid, there = meta.get("uid"), before.get("uid")
+    if uid != there:
+        text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {there}"
+        raise conflict(resource.group, resource.resource, name, text)
+    if meta.get("namespace") != before.get("namespace"):
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    check_name(name, meta)
+
+
+def check_name(name: str, meta: Object) -> None:
+    """Raises StatusError 400 where an object is not the one that the URL names (as/endpoints/handlers/rest.go:273)."""
+    given = meta.get("name")
+    if not given:
+        why = "was undeterminable: name must be provided"
+        raise bad_request(f"the name of the object ({name} based on URL) {why}")
+    if given != name:
+        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
 
 
 def read_delete_options(call: Call) -> DeleteOptions:
@@ -129,7 +172,9 @@ async def delete(call: Call) -> Answer:
 
 
 def _propagation(options: DeleteOptions) -> str:
-    return "Orphan" if options.orphan else options.propagation
+    if options.orphan is None:
+        return options.propagation
+    return "Orphan" if options.orphan else "Background"
 
 
 async def delete_each(call: Call, keys: Sequence[tuple[str, str]], options: DeleteOptions) -> None:

@@ -38,6 +38,7 @@ class Load:
     open_watches: int = 0
     cached_bytes: int = 0
     open_connections: int = 0
+    snapshot_bytes: int = 0  # of the watch caches' past states, modelled already
 
 
 class ProcessFamilies(Families):
@@ -59,6 +60,9 @@ class ProcessFamilies(Families):
     )
     swarmlet_modelled_jobs_total = counter("Jobs completed on the modelled host.")
     swarmlet_late_jobs_total = counter("Of these, completed more than 20 ms after their time.")
+    swarmlet_faults_total = counter("Faults that were begun, by kind.", "kind")
+    swarmlet_fault_hits_total = counter("Requests, watches and connections that met a fault, by kind.", "kind")
+    swarmlet_faults_active = gauge("Faults that are active, by kind.", "kind")
     swarmlet_host_cpu_seconds_total = counter("CPU time that this emulator process used.")
     swarmlet_host_resident_memory_bytes = gauge("Resident memory of this emulator process.")
 
@@ -79,7 +83,7 @@ class Metrics(
         self.on_render(lambda: self._fill(host, load(), figures))
 
     def _fill(self, host: Host, load: Load, model: MemoryModel) -> None:
-        cached = load.cached_bytes * model.cached_factor
+        cached = load.cached_bytes * model.cached_factor + load.snapshot_bytes
         heap = model.idle_heap_bytes + load.open_watches * model.watch_heap_bytes + cached
         resident = model.idle_bytes + load.open_watches * model.watch_bytes + cached
         self.process_resident_memory_bytes.labels().set(resident)

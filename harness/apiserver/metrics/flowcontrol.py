@@ -5,6 +5,10 @@ from __future__ import annotations
 from harness.apiserver.metrics.text import Families, counter, gauge, histogram
 
 _SECONDS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0)
+SEAT_BOUNDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+REQUEST_BOUNDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 1.0)
+KIND_BOUNDS = (0.0, 0.001, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
+DEMAND_BOUNDS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.8, 4.0, 6.0)
 _FLOW = "priority_level flow_schema"
 _LEVEL = "priority_level"
 
@@ -88,4 +92,38 @@ class FlowControlFamilies(Families):
     apiserver_flowcontrol_target_seats = gauge("Seat allocation targets", _LEVEL)
     apiserver_flowcontrol_seat_fair_frac = gauge(
         "Fair fraction of server's concurrency to allocate to each priority level that can use it"
+    )
+    apiserver_flowcontrol_current_r = gauge("R(time of last change)", _LEVEL)
+    apiserver_flowcontrol_dispatch_r = gauge("R(time of last dispatch)", _LEVEL)
+    apiserver_flowcontrol_latest_s = gauge("S(most recently dispatched request)", _LEVEL)
+    apiserver_flowcontrol_next_s_bounds = gauge(
+        "min and max, over queues, of S(oldest waiting request in queue)", f"{_LEVEL} bound"
+    )
+    apiserver_flowcontrol_next_discounted_s_bounds = gauge(
+        "min and max, over queues, of S(oldest waiting request in queue) - estimated work in progress",
+        f"{_LEVEL} bound",
+    )
+    apiserver_flowcontrol_priority_level_seat_utilization = histogram(
+        "Observations, at the end of every nanosecond, of utilization of seats for any stage of execution (but only "
+        "initial stage for WATCHes)",
+        f"phase {_LEVEL}",
+        SEAT_BOUNDS,
+    )
+    apiserver_flowcontrol_priority_level_request_utilization = histogram(
+        "Observations, at the end of every nanosecond, of number of requests (as a fraction of the relevant limit) "
+        "waiting or in any stage of execution (but only initial stage for WATCHes)",
+        f"phase {_LEVEL}",
+        REQUEST_BOUNDS,
+    )
+    apiserver_flowcontrol_read_vs_write_current_requests = histogram(
+        "Observations, at the end of every nanosecond, of the number of requests (as a fraction of the relevant "
+        "limit) waiting or in regular stage of execution",
+        "phase request_kind",
+        KIND_BOUNDS,
+    )
+    apiserver_flowcontrol_demand_seats = histogram(
+        "Observations, at the end of every nanosecond, of (the number of seats each priority level could use) / "
+        "(nominal number of seats for that level)",
+        _LEVEL,
+        DEMAND_BOUNDS,
     )

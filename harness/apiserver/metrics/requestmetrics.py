@@ -68,6 +68,35 @@ class _Series:
         self.codes: dict[int, Counter] = {}
 
 
+class WatchSeries:
+    """What watches with the same labels count in; one for all of them. `path` is one that asks for such a watch."""
+
+    __slots__ = ("_initial", "_metrics", "_open", "_route", "path")
+
+    def __init__(
+        self, metrics: RequestMetrics, opened: Gauge, route: Labels, initial: Histogram | None
+    ) -> None:
+        _, group, version, resource, *_ = route
+        self.path = f"/{f'apis/{group}' if group else 'api'}/{version}/{resource}?watch=true"
+        self._metrics = metrics
+        self._open = opened
+        self._route = route
+        self._initial = initial
+
+    def opened(self) -> None:
+        self._open.inc()
+
+    def initialized(self, duration_s: float) -> None:
+        """A watch-list has sent its state; of others nothing is counted."""
+        if self._initial is not None:
+            self._initial.observe(duration_s)
+
+    def ended(self, duration_s: float, waited_s: float) -> None:
+        """Watches are counted when they end, always as 200."""
+        self._open.dec()
+        self._metrics.answered(self._route, 200, duration_s, waited_s, 0)
+
+
 class RequestMetrics:
     """Keeps the series of the labels that it has seen."""
 
@@ -75,6 +104,7 @@ class RequestMetrics:
         self._metrics = metrics
         self._series: dict[Labels, _Series] = {}
         self._open: dict[Labels, Gauge] = {}
+        self._watches: dict[tuple[Labels, Labels, bool], WatchSeries] = {}
 
     def answered(
         self, labels: Labels, code: int, duration_s: float, waited_s: float, size_bytes: int
@@ -87,18 +117,16 @@ class RequestMetrics:
         if series.sizes is not None:
             series.sizes.observe(size_bytes)
 
-    def watch_opened(self, info: RequestInfo) -> None:
-        self._gauge(info_labels(info)).inc()
-
-    def watch_ended(self, info: RequestInfo, duration_s: float, waited_s: float) -> None:
-        """Watches are counted when they end, always as 200."""
-        self._gauge(info_labels(info)).dec()
-        self.answered(route_labels(info), 200, duration_s, waited_s, 0)
-
-    def initial_events_sent(self, info: RequestInfo, duration_s: float) -> None:
-        """A watch-list has sent its state."""
-        family = self._metrics.apiserver_watch_list_duration_seconds
-        family.labels(info.group, info.version, info.resource, info_labels(info)[5]).observe(duration_s)
+    def watch(self, info: RequestInfo) -> WatchSeries:
+        """What watches like this one count in."""
+        key = (info_labels(info), route_labels(info), info.query.get("sendInitialEvents") == "true")
+        series = self._watches.get(key)
+        if series is None:
+            labels, route, is_list = key
+            family = self._metrics.apiserver_watch_list_duration_seconds
+            initial = family.labels(*labels[1:4], labels[5]) if is_list else None
+            series = self._watches[key] = WatchSeries(self, self._gauge(labels), route, initial)
+        return series
 
     def rejected(self, info: RequestInfo) -> None:
         """Turned away by flow control: counted without a duration."""

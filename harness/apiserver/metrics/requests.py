@@ -119,3 +119,28 @@ class IdentityFamilies(Families):
         "Requests that an authorizer would not allow, by its reason (one of a fixed list, without names).",
         "authorizer resource verb reason",
     )
+    swarmlet_node_authorizer_staleness_revisions = gauge(
+        "Revisions by which the node authorizer's graph is behind the member's own replica of the store."
+    )
+    swarmlet_node_authorizer_staleness_seconds = gauge(
+        "Age of the oldest change in the member's caches that the node authorizer's graph does not have."
+    )
+    swarmlet_node_authorizer_misses_total = counter(
+        "Requests of nodes that the graph did not know to be concerned, by what is done then and what came of it.",
+        "mode outcome",
+    )
+    swarmlet_node_authorizer_miss_staleness_revisions = histogram(
+        "Staleness of the graph in revisions, at each miss.",
+        "",
+        (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10000),
+    )
+    swarmlet_node_authorizer_miss_staleness_seconds = histogram(
+        "Staleness of the graph in seconds, at each miss.",
+        "",
+        (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
+    )
+    swarmlet_node_authorizer_miss_wait_seconds = histogram(
+        "How long misses waited for the graph, the read of the store's revision included.",
+        "",
+        (0.001, 0.003, 0.01, 0.03, 0.05, 0.1, 0.3, 1.0),
+    )

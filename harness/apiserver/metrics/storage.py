@@ -63,6 +63,10 @@ class CacheFamilies(Families):
     apiserver_storage_consistency_checks_total = counter(
         "Counter for status of consistency checks between etcd and watch cache", "group resource status"
     )
+    swarmlet_watch_cache_snapshots = gauge("Past states that can be listed from the watch cache.", _KIND)
+    swarmlet_watch_cache_snapshot_bytes = gauge(
+        "Memory that a real server's snapshots of the watch cache would hold beside it (modelled).", _KIND
+    )
 
 
 class StorageFamilies(Families):

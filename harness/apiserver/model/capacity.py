@@ -73,6 +73,7 @@ class Host:
         self.jobs = 0
         self.late = 0
         self._clock = clock
+        self._unmodelled = cores is None
         self._rate = cores if cores is not None else 1.0
         self.slack_s = slack_s
         self._speed = min(1.0, self._rate)  # of a single job
@@ -84,7 +85,7 @@ class Host:
 
     def work(self, cost_us: float, cls: Class = APISERVER) -> Promise[None]:
         """Settles when the modelled host has done `cost_us` of CPU time for this job; at once if it is 0."""
-        if self.cores is None or cost_us <= 0:
+        if self._unmodelled or cost_us <= 0:
             self._free(cost_us, cls)
             return resolved(None)
         promise: Promise[None] = Promise()
@@ -93,7 +94,7 @@ class Host:
 
     def run(self, cost_us: float, fn: Callable[[], object], cls: Class = APISERVER) -> None:
         """Call `fn` when the job is done: before this returns where nothing is modelled, later otherwise."""
-        if self.cores is None or cost_us <= 0:
+        if self._unmodelled or cost_us <= 0:
             self._free(cost_us, cls)
             fn()
         else:
@@ -101,11 +102,18 @@ class Host:
 
     def charge(self, cost_us: float, cls: Class = APISERVER) -> None:
         """Work that nobody waits for: it delays whatever the class is given after it."""
-        if self.cores is None:
+        if self._unmodelled:
             self._free(cost_us, cls)
         elif cost_us > 0:
             self._advance(self._clock.now())
             self._queues[cls].tail_s += cost_us * 1e-6
+
+    def suspend(self) -> None:
+        """Model nothing until `resume`: what a member does to come up is no part of a load."""
+        self._unmodelled = True
+
+    def resume(self) -> None:
+        self._unmodelled = self.cores is None
 
     def backlog_s(self, cls: Class = APISERVER) -> float:
         """CPU seconds that the class has been given and not yet received."""

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.apiserver.store.etcd3.endpoints import EtcdServers
+
 
 class StoreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The one store process behind all members. `members` are the names of the etcd replicas, one on each member's
-    host; the first leads."""
+    host; the first leads. `data_dir` is the folder that keeps what is written, "" for memory alone."""
 
     socket: str
     members: tuple[str, ...]
     seed: int = 0
     etcd: dict[str, float] = {}
+    data_dir: str = ""
 
 
 class MemberConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One apiserver. `cores` is what its modelled host has, None for no model; `port` 0 takes a free one."""
+    """One apiserver. `cores` is what its modelled host has, None for no model; `port` 0 takes a free one. `faults` as
+    `faults.spec` reads them begin when it is ready. `client_ca` is the path of the authority whose clients are
+    believed, `signing_key` that of its key where certificate signing requests are to be signed; "" is none. `etcd` is
+    what the member keeps objects in, in place of the store process at `store_socket`. `shutdown_delay_s` is
+    --shutdown-delay-duration."""
 
     name: str
     index: int
@@ -32,4 +39,13 @@ class MemberConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int = 0
     costs: dict[str, float] = {}
     server_concurrency: int = 600
+    priority_and_fairness: bool = True
+    node_authorizer: dict[str, str] = {}
     service_cluster_ip: str = "10.0.0.1"
+    client_ca: str = ""
+    signing_key: str = ""
+    faults: tuple[str, ...] = ()
+    shutdown_delay_s: float = 0.0
+    event_ttl_s: float = 3600.0
+    feature_gates: dict[str, bool] = {}
+    etcd: EtcdServers | None = None

@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from typing import cast
 
 from harness.apiserver.clock import Clock, Timer
+from harness.apiserver.exchange import ClientCertificate
+from harness.apiserver.process.clientcertificate import client_certificate
 from harness.apiserver.serving.common import Channel, Handler, Serving, ServingOptions, Session, log
 from harness.apiserver.serving.http1 import Http1Session
 from harness.apiserver.serving.http2 import Http2Session
 from harness.wire.errors import ConfigError
 from harness.wire.http2.frames import PREFACE
 
-_SWEEPS = 9
-"""Idle connections are looked for this often in an idle timeout, which may thus be exceeded by a ninth."""
-
 _BACKLOG = 4096
+
+_NO_CHECK_TIME = 0x200000  # OpenSSL's X509_V_FLAG_NO_CHECK_TIME, which Python has no name for
 
 _ACCEPTS = 64
 """Connections accepted in one turn of the loop; more wait for the next, so that those open are served too."""
@@ -76,7 +77,8 @@ class Server:
         self._closed = asyncio.Event()
         self._sweep_timer: Timer | None = None
         self._grace_timer: Timer | None = None
-        self.port = 0
+        self._refusing = False
+        self.host, self.port = "", 0
         serving.on_session_end = self._check_closed
 
     def listen(self, host: str, port: int) -> None:
@@ -87,9 +89,34 @@ class Server:
             raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
         listener.setblocking(False)
         self._listener = listener
-        self.port = listener.getsockname()[1]
+        self.host, self.port = host, listener.getsockname()[1]
         self._resume_accepting()
         self._sweep()
+
+    def sessions(self) -> list[Session]:
+        """The connections whose protocol is known."""
+        return list(self._serving.sessions)
+
+    # ---- faults ------------------------------------------------------------------------------------------------
+    def refuse(self) -> None:
+        """Have the system refuse new connections (a fault); the port stays ours."""
+        if self._listener is None or self._refusing:
+            return
+        self._refusing = True
+        self._loop.remove_reader(self._listener)
+        self._listener.close()
+        # Bound and not listening: the system answers a SYN with RST, and nobody else takes the port.
+        self._listener = socket.socket(_family(self.host), socket.SOCK_STREAM)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._listener.setblocking(False)
+        self._listener.bind((self.host, self.port))
+
+    def accept_again(self) -> None:
+        """After `refuse`."""
+        if self._listener is not None and self._refusing:
+            self._refusing = False
+            self._listener.listen(_BACKLOG)
+            self._resume_accepting()
 
     def statistics(self) -> ServerStatistics:
         sessions = self._serving.sessions
@@ -137,17 +164,18 @@ class Server:
 
     def _stop_listening(self) -> None:
         if self._listener is not None:
-            self._loop.remove_reader(self._listener)
+            if not self._refusing:
+                self._loop.remove_reader(self._listener)
             self._listener.close()
             self._listener = None
 
     def _sweep(self) -> None:
         clock, options = self._serving.clock, self._serving.options
-        self._serving.close_idle()
+        self._serving.sweep()
         for connection in list(self._undecided):
-            if connection.since <= clock.now() - options.idle_timeout_s:
+            if connection.since <= clock.now() - options.header_timeout_s:
                 connection.abort()
-        self._sweep_timer = clock.call_at(clock.now() + options.idle_timeout_s / _SWEEPS, self._sweep)
+        self._sweep_timer = clock.call_at(clock.now() + options.sweep_s, self._sweep)
 
     def _check_closed(self) -> None:
         if (
@@ -183,14 +211,14 @@ class Server:
             task.add_done_callback(self._established)
 
     def _resume_accepting(self) -> None:
-        if self._listener is not None:
+        if self._listener is not None and not self._refusing:
             self._loop.add_reader(self._listener, self._accept)
 
     async def _establish(self, connection: socket.socket, peer: str) -> None:
         """Make a transport of an accepted socket, TLS handshake included."""
         timeouts: dict[str, float] = {}
         if self._context is not None:
-            timeouts["ssl_handshake_timeout"] = self._serving.options.handshake_timeout_s
+            timeouts["ssl_handshake_timeout"] = self._serving.options.header_timeout_s
             timeouts["ssl_shutdown_timeout"] = _TLS_SHUTDOWN_S
         try:
             await self._loop.connect_accepted_socket(
@@ -236,6 +264,7 @@ class _Accepted(asyncio.Protocol):
         self._server = server
         self._peer = peer
         self._first = b""
+        self._certificate: ClientCertificate | None = None
         self._transport: asyncio.Transport | None = None
         self._gone = False
         self.since = since
@@ -253,7 +282,9 @@ class _Accepted(asyncio.Protocol):
             return
         assert self._transport is not None, "connection_made comes first"
         self._transport.resume_reading()
-        chosen = self._transport.get_extra_info("ssl_object").selected_alpn_protocol()
+        secured = self._transport.get_extra_info("ssl_object")
+        self._certificate = client_certificate(secured)
+        chosen = secured.selected_alpn_protocol()
         if chosen is not None:
             self._begin(Http2Session if chosen == "h2" else Http1Session)
 
@@ -266,7 +297,8 @@ class _Accepted(asyncio.Protocol):
 
     def _begin(self, kind: type[Session]) -> None:
         assert self._transport is not None, "connection_made comes first"
-        self._server.begin(self, Channel(self._transport, self._peer), kind, self._first)
+        channel = Channel(self._transport, self._peer, self._certificate)
+        self._server.begin(self, channel, kind, self._first)
 
     def connection_lost(self, _: Exception | None) -> None:
         self._gone = True
@@ -304,11 +336,12 @@ async def serve(
 
 def server_context(certificate: str, key: str, client_ca: str | None = None) -> ssl.SSLContext:
     """TLS as a kube-apiserver serves it: ALPN h2 and http/1.1; client certificates are asked for where `client_ca` is
-    given, and not required. Paths of PEM files."""
+    given, and not required. Their time is for the authenticator to check. Paths of PEM files."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     context.set_alpn_protocols(["h2", "http/1.1"])
     if client_ca is not None:
         context.load_verify_locations(client_ca)
         context.verify_mode = ssl.CERT_OPTIONAL
+        context.verify_flags |= _NO_CHECK_TIME
     return context

@@ -18,9 +18,10 @@ from typing import Any, cast
 
 import msgspec
 
-from harness.apiserver.clock import Promise
+from harness.apiserver.clock import Promise, resolved
 from harness.apiserver.process import child
 from harness.apiserver.process.config import StoreConfig
+from harness.apiserver.process.durable import DurableStore
 from harness.apiserver.process.loopclock import SLACK_S, LoopClock
 from harness.apiserver.store.core import StoreCore, StoreError, StoreEvent
 from harness.apiserver.store.etcd import EtcdModel, EtcdOptions
@@ -28,6 +29,8 @@ from harness.apiserver.store.frames import (
     VERSION,
     Answer,
     Ask,
+    AskCompact,
+    AskDelay,
     AskGet,
     AskHistory,
     AskRange,
@@ -35,11 +38,13 @@ from harness.apiserver.store.frames import (
     AskTxn,
     Events,
     Follow,
+    Following,
     FrameReader,
     FromMember,
     FromStore,
     Hello,
     Unfollow,
+    Welcome,
     decode_member_frame,
     encode,
     failure,
@@ -144,10 +149,12 @@ class MemberConnection(asyncio.Protocol):
         if self.member or not self._server.joined(hello.member, self):
             raise ValueError(f"member {hello.member!r} is unknown or connected already")
         self.member = hello.member
+        self._send(Welcome(self._server.identity))
 
     def _follow(self, follow: Follow) -> None:
         self._encode_event.want_previous(follow.previous_for)
         applied = self._replicated.follow(self.member, self)
+        self._send(Following(applied))
         if follow.from_revision and follow.from_revision <= applied:
             try:
                 self.on_events(self._replicated.core.events(follow.from_revision - 1, applied))
@@ -168,6 +175,11 @@ class MemberConnection(asyncio.Protocol):
                 return replicated.current_revision(member)
             case AskHistory():
                 return replicated.history(member, ask.prefix, ask.after)
+            case AskCompact():
+                return replicated.compact(member, ask.revision)
+            case AskDelay():
+                replicated.model.set_delay(ask.write_s, ask.read_s)
+                return resolved(None)
 
     def _answer(self, id_: int, promise: Promise[Any]) -> None:
         try:
@@ -191,10 +203,14 @@ class MemberConnection(asyncio.Protocol):
 class StoreServer:
     """The store and the members that are connected to it."""
 
-    def __init__(self, config: StoreConfig, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, config: StoreConfig, loop: asyncio.AbstractEventLoop, disk: DurableStore | None
+    ) -> None:
         model = EtcdModel(config.members, Random(config.seed), EtcdOptions.parse(config.etcd))
+        core, journal = (disk.core, disk.journal) if disk else (StoreCore(), None)
+        self.identity = disk.identity if disk else ""
         self._loop = loop
-        self._replicated = ReplicatedStore(StoreCore(), model, LoopClock(loop), SLACK_S)
+        self._replicated = ReplicatedStore(core, model, LoopClock(loop), SLACK_S, journal)
         self._encode_event = EventEncoder()
         self._members: dict[str, MemberConnection] = {}
 
@@ -222,8 +238,20 @@ class StoreServer:
 async def serve(config: StoreConfig, stop: asyncio.Event) -> None:
     """Listen at the socket of `config` until `stop` is set. Raises ConfigError."""
     loop = asyncio.get_running_loop()
-    store = StoreServer(config, loop)
+    disk = DurableStore(Path(config.data_dir), loop) if config.data_dir else None
+    try:
+        await _listen(config, StoreServer(config, loop, disk), disk, stop)
+    finally:
+        if disk is not None:
+            disk.close()
+
+
+async def _listen(
+    config: StoreConfig, store: StoreServer, disk: DurableStore | None, stop: asyncio.Event
+) -> None:
+    loop = asyncio.get_running_loop()
     path = Path(config.socket)
+    path.unlink(missing_ok=True)  # of a store process that was killed
     mask = os.umask(0o077)  # nobody else may connect
     try:
         server = await loop.create_unix_server(store.connection, str(path))
@@ -233,7 +261,8 @@ async def serve(config: StoreConfig, stop: asyncio.Event) -> None:
         os.umask(mask)
     try:
         gc.freeze()  # what is there now stays; what comes lives by reference counts
-        child.say({"ready": True, "socket": config.socket, "pid": os.getpid()})
+        recovered = {"recovered": disk.describe()} if disk else {}
+        child.say({"ready": True, "socket": config.socket, "pid": os.getpid(), **recovered})
         await stop.wait()
     finally:
         server.close()

@@ -3,44 +3,57 @@
 from __future__ import annotations
 
 import logging
+import socket
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
 from typing import Any, Protocol
 
 from harness.apiserver.clock import Clock
-from harness.apiserver.exchange import Exchange
-from harness.wire.http2 import KUBE_APISERVER_CONNECTION_WINDOW, KUBE_APISERVER_SETTINGS, Settings
-from harness.wire.status import Details, Status
+from harness.apiserver.exchange import ClientCertificate, Exchange
+from harness.wire.http2 import KUBE_APISERVER_CONNECTION_WINDOW, KUBE_APISERVER_SETTINGS, ErrorCode, Settings
 
 log = logging.getLogger("swarmlet.apiserver.serving")
 
 Handler = Callable[[Exchange], object]
 
-NEW, STREAMING, DONE, GONE = range(4)
-"""An exchange's life: not answered, head sent, answered, broken off (by either side)."""
+NEW, STREAMING, CUTTING, DONE, GONE = range(5)
+"""An exchange's life: not answered, head sent, to be cut off in the middle of its next write, answered, broken off (by
+either side)."""
 
 PANIC_TEXT = b"This request caused apiserver to panic. Look in the logs for details.\n"
 """What a kube-apiserver answers where a handler failed (apiserver/pkg/server/filters/wrap.go)."""
 
 _DRAIN_POLL_S = 0.005
 
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER of 0 s: closing sends RST and drops what was not sent
+
 
 @dataclass(frozen=True)
 class ServingOptions:
     """`idle_timeout_s`: a connection without a request for this long is closed (apiserver/pkg/server/
-    secure_serving.go, ``IdleTimeout``). `max_body_bytes`: apiserver/pkg/server/config.go ``MaxRequestBodyBytes``.
+    secure_serving.go, ``IdleTimeout``). `header_timeout_s`: the head of an HTTP/1.1 request, and a TLS handshake, must
+    be there by then (``ReadHeaderTimeout`` there, from which net/http takes the handshake's); `preface_timeout_s`: a
+    client's HTTP/2 preface and SETTINGS (x/net/http2 server.go ``prefaceTimeout`` and ``firstSettingsTimeout``).
+    `request_timeout_s`: a body must have come by then, and an answer been taken (``--request-timeout``).
+    `max_body_bytes`: apiserver/pkg/server/config.go ``MaxRequestBodyBytes``.
     `max_header_bytes`: net/http ``DefaultMaxHeaderBytes``. `drained_close_s`: x/net/http2 server.go ``goAwayTimeout``,
-    from the end of the last stream of a connection that drains to its close. `full_bytes`: while the socket has not
-    taken this much, a session reads no further requests. `handshake_timeout_s` bounds a TLS handshake.
+    from the end of the last stream of a connection that drains to its close. `full_bytes`: while the client has not
+    taken this much, no further request of its connection is served.
+
+    What is overdue is found by `Serving.sweep`, so within `sweep_s` of its time.
     """
 
     idle_timeout_s: float = 90.0
+    header_timeout_s: float = 32.0
+    preface_timeout_s: float = 12.0
+    request_timeout_s: float = 60.0
+    sweep_s: float = 2.0
     max_body_bytes: int = 3 << 20
     max_header_bytes: int = 1 << 20
     drained_close_s: float = 1.0
     full_bytes: int = 4 << 20
-    handshake_timeout_s: float = 10.0
     http2: Settings = KUBE_APISERVER_SETTINGS
     http2_window: int = KUBE_APISERVER_CONNECTION_WINDOW
 
@@ -54,21 +67,30 @@ class Transport(Protocol):
     def pause_reading(self) -> None: ...
     def resume_reading(self) -> None: ...
     def get_write_buffer_size(self) -> int: ...
+    def get_extra_info(self, name: str) -> Any: ...
 
 
 class Channel:
     """One accepted connection."""
 
-    __slots__ = ("peer", "transport")
+    __slots__ = ("certificate", "peer", "transport")
 
-    def __init__(self, transport: Transport, peer: str) -> None:
+    def __init__(self, transport: Transport, peer: str, certificate: ClientCertificate | None = None) -> None:
         self.transport = transport
         self.peer = peer
+        self.certificate = certificate
 
     def buffered(self) -> int:
         """Bytes written that the socket has not taken. A TLS transport leaves out up to 64 KiB and its last write: what
         asyncio holds for the socket beneath it."""
         return self.transport.get_write_buffer_size()
+
+    def reset(self) -> None:
+        """End the connection with a TCP RST."""
+        beneath = self.transport.get_extra_info("socket")
+        if beneath is not None:
+            beneath.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        self.transport.abort()
 
 
 class Serving:
@@ -118,11 +140,11 @@ class Serving:
             else:
                 exchange.abort()
 
-    def close_idle(self) -> None:
-        """Close the sessions that have had no request for `idle_timeout_s`."""
-        limit = self.clock.now() - self.options.idle_timeout_s
-        for session in [s for s in self.sessions if s.idle_since is not None and s.idle_since <= limit]:
-            session.close_gracefully()
+    def sweep(self) -> None:
+        """Have every session look for what is overdue."""
+        now = self.clock.now()
+        for session in list(self.sessions):
+            session.sweep(now)
 
     def drain(self) -> None:
         """Take no further requests; what is open goes on."""
@@ -148,13 +170,18 @@ class BaseExchange:
         self.drained: Callable[[], None] | None = None
         self._gone: Callable[[], None] | None = None
 
-    def __repr__(self) -> str:
-        return f"<{self.method} {self.path} {('new', 'streaming', 'done', 'gone')[self.state]}>"
+    @property
+    def certificate(self) -> ClientCertificate | None:
+        return self._session().channel.certificate
 
-    def on_gone(self, callback: Callable[[], None]) -> None:
-        if self.state == GONE:
-            callback()
-        elif self._gone is None:
+    def __repr__(self) -> str:
+        return f"<{self.method} {self.path} {('new', 'streaming', 'cutting', 'done', 'gone')[self.state]}>"
+
+    def on_gone(self, callback: Callable[[], None], *, instead: bool = False) -> None:
+        if self.state >= DONE:
+            if self.state == GONE:
+                callback()
+        elif self._gone is None or instead:
             self._gone = callback
         else:
             self._gone = _both(self._gone, callback)
@@ -180,12 +207,37 @@ class BaseExchange:
     def finish(self) -> None:
         raise NotImplementedError
 
-    def abort(self) -> None:
+    def abort(self, code: int = ErrorCode.INTERNAL_ERROR) -> None:
         raise NotImplementedError
+
+    def go_away(self) -> None:
+        """Have the connection take no further request."""
+        self._session().drain()
 
     @property
     def buffered(self) -> int:
         raise NotImplementedError
+
+    # ---- faults ------------------------------------------------------------------------------------------------
+    def cut_next(self, done: Callable[[], object], *, reset: bool) -> None:
+        """Cut a stream off in the middle of what is written next; `done` is called then. No effect on what is none."""
+        if self.state == STREAMING:
+            self.state = CUTTING
+            self._session().cuts[self] = (done, reset)
+
+    def _cut_off(self, data: bytes) -> None:
+        session = self._session()
+        done, reset = session.cuts.pop(self)
+        self.state = STREAMING
+        self.write(data[: len(data) // 2])
+        gone, self._gone = self._gone, None
+        if reset:
+            self.abort()
+        else:
+            self.finish()
+        if gone is not None:
+            session.serving.call_soon(gone)  # not within the dispatch of the event that was cut
+        done()
 
     def _session(self) -> Session:
         raise NotImplementedError
@@ -218,11 +270,13 @@ class Session:
     __slots__ = (
         "_draining",
         "_full",
+        "_held",
         "_polling",
         "_scheduled",
         "_shut",
         "channel",
         "closing",
+        "cuts",
         "idle_since",
         "serving",
     )
@@ -237,6 +291,8 @@ class Session:
         self._full = False
         self._polling = False
         self._shut = False
+        self._held = False
+        self.cuts: dict[BaseExchange, tuple[Callable[[], object], bool]] = {}
         serving.sessions.add(self)
 
     # ---- asyncio.Protocol --------------------------------------------------------------------------------------
@@ -254,7 +310,8 @@ class Session:
         self.closing = self._shut = True
         self.serving.sessions.discard(self)
         self._draining.clear()
-        self._full = False
+        self._full = self._held = False
+        self.cuts.clear()
         self.break_off_all()
         self.serving.on_session_end()
 
@@ -272,6 +329,8 @@ class Session:
             self.serving.call_soon(self._flush)
 
     def _flush(self) -> None:
+        if self._held:
+            return  # still scheduled, as far as writers know
         self._scheduled = False
         output = self.take_output()
         if self._shut:
@@ -283,6 +342,21 @@ class Session:
         if self.closing:
             self._shut = True
             self.channel.transport.close()
+            if self.channel.buffered():  # a transport waits for ever for a peer that takes nothing
+                clock = self.serving.clock
+                clock.call_at(
+                    clock.now() + self.serving.options.request_timeout_s, self.channel.transport.abort
+                )
+
+    def sweep(self, now: float) -> None:
+        """End what has waited too long for the client: the whole connection where no request is under way."""
+        idle_since = self.idle_since
+        if idle_since is None or idle_since > now - self.serving.options.idle_timeout_s:
+            return
+        if self.channel.buffered():
+            self.channel.transport.abort()
+        else:
+            self.close_gracefully()
 
     def _check_full(self) -> None:
         """Read no further while the peer takes nothing: its requests would only pile up answers."""
@@ -325,6 +399,21 @@ class Session:
         if self._draining or self._full:
             self._poll_later()
 
+    # ---- faults ------------------------------------------------------------------------------------------------
+    def hold(self, *, everything: bool) -> None:
+        """Send nothing any more; without `everything`, no data (where the protocol knows the difference)."""
+        self._held = self._scheduled = True
+
+    def release(self) -> None:
+        """Send what was held back, and all that follows."""
+        if self._held:
+            self._held = self._scheduled = False
+            self.schedule()
+
+    def streaming(self) -> list[BaseExchange]:
+        """The exchanges whose answers have begun and not ended."""
+        raise NotImplementedError
+
     # ---- what each protocol does -------------------------------------------------------------------------------
     def take_output(self) -> bytes:
         raise NotImplementedError
@@ -340,9 +429,3 @@ class Session:
         """Close an idle connection."""
         self.closing = True
         self.schedule()
-
-
-def body_too_large(limit: int) -> bytes:
-    """apimachinery/pkg/api/errors ``NewRequestEntityTooLargeError`` as apiserver's ``limitedReadBody`` words it."""
-    message = f"Request entity too large: limit is {limit}"
-    return Status(413, "RequestEntityTooLarge", message, Details()).body()

@@ -10,6 +10,7 @@ from http import HTTPStatus
 import httptools
 
 from harness.apiserver.serving.common import (
+    CUTTING,
     DONE,
     GONE,
     NEW,
@@ -18,8 +19,10 @@ from harness.apiserver.serving.common import (
     Channel,
     Serving,
     Session,
-    body_too_large,
 )
+from harness.apiserver.serving.helpers import FirstSeen, body_too_large, joined
+from harness.wire.http2 import ErrorCode
+from harness.wire.status import request_timeout
 
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _REASONS[413] = "Request Entity Too Large"  # Go keeps the older names
@@ -56,6 +59,7 @@ class Http1Exchange(BaseExchange):
             return
         assert self.state == NEW, f"{self!r} is answered twice"
         self.state = DONE
+        self._gone = None
         without_body = status in (204, 304)
         length = "" if without_body else f"Content-Length: {len(body)}\r\n"
         head = self.session.encode_head(self, status, headers, length)
@@ -73,15 +77,18 @@ class Http1Exchange(BaseExchange):
     def write(self, data: bytes) -> None:
         if self.state == STREAMING and data:
             self.session.queue(b"%x\r\n%b\r\n" % (len(data), data) if self.chunked else data)
+        elif self.state == CUTTING and data:
+            self._cut_off(data)
 
     def finish(self) -> None:
-        if self.state == STREAMING:
+        if self.state in (STREAMING, CUTTING):
             self.state = DONE
+            self._gone = None
             if self.chunked:
                 self.session.queue(b"0\r\n\r\n")
             self.session.ended(self)
 
-    def abort(self) -> None:
+    def abort(self, code: int = ErrorCode.INTERNAL_ERROR) -> None:
         if self.state < DONE:
             self.state = GONE
             self.session.close_now()
@@ -100,9 +107,11 @@ class Http1Session(Session):
 
     __slots__ = (
         "_advancing",
+        "_head_since",
         "_header_bytes",
         "_headers",
         "_incoming",
+        "_late_body",
         "_out",
         "_parser",
         "_paused",
@@ -118,9 +127,11 @@ class Http1Session(Session):
         self._parser = httptools.HttpRequestParser(self)
         self._out: list[bytes] = []
         self._url = b""
-        self._headers: dict[str, str] = {}
+        self._headers: list[tuple[str, str]] = []
         self._header_bytes = 0
         self._incoming: Http1Exchange | None = None
+        self._head_since: float | None = self.idle_since
+        self._late_body: FirstSeen[Http1Exchange] = FirstSeen()
         self._refused = 0
         self._paused = self._advancing = False
         self.active: Http1Exchange | None = None
@@ -146,16 +157,18 @@ class Http1Session(Session):
 
     def on_message_begin(self) -> None:
         self._url = b""
-        self._headers = {}
+        self._headers = []
         self._header_bytes = 0
+        self.idle_since = None
+        if self._head_since is None:
+            self._head_since = self.serving.clock.now()
 
     def on_url(self, url: bytes) -> None:
         self._url += url
         self._count(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
+        self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
         self._count(len(name) + len(value))
 
     def _count(self, count: int) -> None:
@@ -164,14 +177,16 @@ class Http1Session(Session):
             self._stop_parsing(431)
 
     def on_headers_complete(self) -> None:
+        self._head_since = None
+        headers = joined(self._headers)
         http_1_1 = self._parser.get_http_version() != "1.0"
-        if http_1_1 and "host" not in self._headers:
+        if http_1_1 and "host" not in headers:
             self._stop_parsing(400)  # RFC 9112, 3.2
         method: bytes = self._parser.get_method()
-        exchange = Http1Exchange(self, method.decode("latin-1"), self._url.decode("latin-1"), self._headers)
+        exchange = Http1Exchange(self, method.decode("latin-1"), self._url.decode("latin-1"), headers)
         exchange.chunked = http_1_1
         exchange.keep_alive = http_1_1 and self._parser.should_keep_alive()
-        exchange.expects = http_1_1 and self._headers.get("expect", "").lower() == "100-continue"
+        exchange.expects = http_1_1 and headers.get("expect", "").lower() == "100-continue"
         if not self._parser.should_upgrade():
             self.idle_since = None
             self._incoming = exchange
@@ -186,7 +201,7 @@ class Http1Session(Session):
             return b""
         lines = [f"{method.decode('latin-1')} {self._url.decode('latin-1')} HTTP/1.1"]
         dropped = ("upgrade", "connection", "http2-settings")
-        lines += [f"{name}: {value}" for name, value in self._headers.items() if name not in dropped]
+        lines += [f"{name}: {value}" for name, value in self._headers if name not in dropped]
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
     def on_body(self, data: bytes) -> None:
@@ -231,7 +246,7 @@ class Http1Session(Session):
         if self._advancing:
             return
         self._advancing = True
-        while self.waiting and self.active is None and not self.closing:
+        while self.waiting and self.active is None and not self.closing and not self._crowded():
             exchange = self.active = self.waiting.popleft()
             if exchange.refused:
                 self._answer_refused(exchange)
@@ -245,6 +260,30 @@ class Http1Session(Session):
             self.idle_since = self.serving.clock.now()
         self._continue()
 
+    def _crowded(self) -> bool:
+        """Whether the client has to take answers before it gets more."""
+        return self._full or self.queued > self.serving.options.full_bytes
+
+    def _flush(self) -> None:
+        super()._flush()
+        if self.waiting and self.active is None:
+            self._advance()
+
+    def _poll(self) -> None:
+        super()._poll()
+        if self.waiting and self.active is None:
+            self._advance()
+
+    def sweep(self, now: float) -> None:
+        options = self.serving.options
+        if self._head_since is not None and self._head_since <= now - options.header_timeout_s:
+            self.channel.transport.abort()  # without an answer, as net/http on a read that timed out
+            return
+        incoming = () if self._incoming is None else (self._incoming,)
+        if self._late_body.older(incoming, now, options.request_timeout_s) and not self._refused:
+            self._refuse(504)
+        super().sweep(now)
+
     def _continue(self) -> None:
         """Ask for the body of a request that waits for it (RFC 9110, 10.1.1), once it is its turn."""
         incoming = self._incoming
@@ -253,9 +292,10 @@ class Http1Session(Session):
             self.queue(_CONTINUE)
 
     def _answer_refused(self, exchange: Http1Exchange) -> None:
-        if exchange.refused == 413:
-            body = body_too_large(self.serving.options.max_body_bytes)
-            exchange.respond(413, {"content-type": "application/json"}, body)
+        if exchange.refused in (413, 504):
+            limit = self.serving.options.max_body_bytes
+            body = body_too_large(limit) if exchange.refused == 413 else request_timeout().body()
+            exchange.respond(exchange.refused, {"content-type": "application/json"}, body)
         else:
             exchange.state = DONE
             self.queue(_refusal(exchange.refused))
@@ -263,6 +303,7 @@ class Http1Session(Session):
 
     def ended(self, exchange: Http1Exchange) -> None:
         self.active = None
+        self.cuts.clear()
         if exchange.refused:
             # Closing with a body unread would reset the connection and with it the answer (net/http server.go,
             # closeWriteAndWait): the client gets the time to read it.
@@ -305,6 +346,10 @@ class Http1Session(Session):
         self.waiting.clear()
         self.schedule()
 
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        del self._parser  # it holds our callbacks: a ring that only the garbage collector would find
+
     def break_off_all(self) -> None:
         exchange, self.active = self.active, None
         self.waiting.clear()
@@ -314,6 +359,11 @@ class Http1Session(Session):
     def drain(self) -> None:
         if self.idle_since is not None:
             self.close_now()
+        elif self.active is not None:
+            self.active.keep_alive = False
+
+    def streaming(self) -> list[BaseExchange]:
+        return [self.active] if self.active is not None and self.active.state == STREAMING else []
 
 
 @lru_cache(maxsize=256)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
+from sys import intern
 
 from harness.apiserver.serving.common import (
+    CUTTING,
     DONE,
     GONE,
     NEW,
@@ -13,8 +16,8 @@ from harness.apiserver.serving.common import (
     Channel,
     Serving,
     Session,
-    body_too_large,
 )
+from harness.apiserver.serving.helpers import FirstSeen, body_too_large, joined
 from harness.wire.http2 import (
     Connection,
     Data,
@@ -27,6 +30,7 @@ from harness.wire.http2 import (
     Role,
     Trailers,
 )
+from harness.wire.status import request_timeout
 
 _FrozenHead = tuple[tuple[bytes, bytes], ...]
 
@@ -57,6 +61,7 @@ class Http2Exchange(BaseExchange):
             return
         assert self.state == NEW, f"{self!r} is answered twice"
         self.state = DONE
+        self._gone = None
         bodiless = self.method == "HEAD" or status in (204, 304)
         head = self.session.encode_head(status, headers, None if status in (204, 304) else len(body))
         self.session.connection.respond(self.stream_id, head, b"" if bodiless else body, True)
@@ -76,19 +81,22 @@ class Http2Exchange(BaseExchange):
             session = self.session
             session.connection.send_data(self.stream_id, data)
             session.written(self, len(data))
+        elif self.state == CUTTING:
+            self._cut_off(data)
 
     def finish(self) -> None:
-        if self.state == STREAMING:
+        if self.state in (STREAMING, CUTTING):
             self.state = DONE
+            self._gone = None
             self.session.connection.send_data(self.stream_id, b"", True)
             self.session.written(self, 0)
             self.session.ended(self)
 
-    def abort(self) -> None:
+    def abort(self, code: int = ErrorCode.INTERNAL_ERROR) -> None:
+        """The default is what x/net/http2 server.go sends for a handler that panics with ErrAbortHandler."""
         if self.state < DONE:
             self.state = GONE
-            # As x/net/http2 server.go does for a handler that panics with ErrAbortHandler.
-            self.session.connection.reset(self.stream_id, ErrorCode.INTERNAL_ERROR)
+            self.session.connection.reset(self.stream_id, code)
             self.session.written(self, 0)
             self.session.ended(self)
 
@@ -106,15 +114,31 @@ class Http2Exchange(BaseExchange):
 class Http2Session(Session):
     """`taken` counts the bytes given to the socket, `queued` estimates those that follow in this turn."""
 
-    __slots__ = ("_heads", "connection", "exchanges", "queued", "taken", "went_away")
+    __slots__ = (
+        "_data_held",
+        "_deferred",
+        "_heads",
+        "_late_answers",
+        "_late_uploads",
+        "_uploads",
+        "connection",
+        "exchanges",
+        "queued",
+        "taken",
+        "went_away",
+    )
 
     def __init__(self, serving: Serving, channel: Channel) -> None:
         super().__init__(serving, channel)
         self.connection = Connection(Role.SERVER, serving.options.http2, serving.options.http2_window)
         self.exchanges: dict[int, Http2Exchange] = {}
         self.taken = self.queued = 0
-        self.went_away = False
+        self.went_away = self._data_held = False
         self._heads: dict[_FrozenHead, dict[str, str]] = {}
+        self._uploads: dict[int, Http2Exchange] = {}
+        self._deferred: deque[Http2Exchange] = deque()
+        self._late_uploads: FirstSeen[int] = FirstSeen()
+        self._late_answers: FirstSeen[int] = FirstSeen()
         self.connection.initiate()
         if serving.draining:
             self.drain()
@@ -132,6 +156,8 @@ class Http2Session(Session):
             self.closing = True
         for event in events:
             self._take(event)
+        if self._deferred:
+            self._resume()
         if self.closing or self.connection.has_output:
             self.schedule()
 
@@ -143,6 +169,7 @@ class Http2Session(Session):
         elif isinstance(event, Reset):
             exchange = self.exchanges.get(event.stream_id)
             if exchange is not None:
+                self._uploads.pop(event.stream_id, None)
                 self.ended(exchange)
                 exchange.break_off()
         elif isinstance(event, Drained):
@@ -167,22 +194,23 @@ class Http2Session(Session):
                 rest.append(header)
         headers = self._shared_head(tuple(rest)) if event.end_stream else _decode(rest)
         exchange = Http2Exchange(
-            self, event.stream_id, method.decode("latin-1"), path.decode("latin-1"), headers
+            self, event.stream_id, intern(method.decode("latin-1")), path.decode("latin-1"), headers
         )
         self.exchanges[event.stream_id] = exchange
         self.idle_since = None
         if event.end_stream:
-            self.serving.handle(exchange)
+            self._begin(exchange)
         else:
             exchange.parts = bytearray()
+            self._uploads[event.stream_id] = exchange
             if headers.get("expect", "").lower() == "100-continue":
                 self.connection.respond(event.stream_id, [(b":status", b"100")])
 
-    def _refuse_body(self, exchange: Http2Exchange) -> None:
-        """Answer 413; the rest of the request is not wanted (RFC 9113, 8.1)."""
+    def _refuse_body(self, exchange: Http2Exchange, status: int, body: bytes) -> None:
+        """Answer before the body is there; the rest of it is not wanted (RFC 9113, 8.1)."""
         exchange.parts = None
-        limit = self.serving.options.max_body_bytes
-        exchange.respond(413, {"content-type": "application/json"}, body_too_large(limit))
+        self._uploads.pop(exchange.stream_id, None)
+        exchange.respond(status, {"content-type": "application/json"}, body)
         self.connection.reset(exchange.stream_id, ErrorCode.NO_ERROR)
 
     def _shared_head(self, rest: _FrozenHead) -> dict[str, str]:
@@ -199,17 +227,78 @@ class Http2Session(Session):
         if exchange is None or exchange.parts is None:
             return
         exchange.parts += event.data
-        if len(exchange.parts) > self.serving.options.max_body_bytes:
-            self._refuse_body(exchange)
+        limit = self.serving.options.max_body_bytes
+        if len(exchange.parts) > limit:
+            self._refuse_body(exchange, 413, body_too_large(limit))
         elif event.end_stream:
             self._complete(exchange)
 
     def _complete(self, exchange: Http2Exchange) -> None:
         """The request has come in whole."""
-        if exchange.parts is not None:
-            exchange.body = bytes(exchange.parts)
-            exchange.parts = None
+        self._uploads.pop(exchange.stream_id, None)
+        if exchange.parts is None:
+            return
+        declared = exchange.headers.get("content-length")
+        if declared is not None and declared != str(len(exchange.parts)):
+            self._break_off(exchange, ErrorCode.PROTOCOL_ERROR)  # malformed (RFC 9113, 8.1.1)
+            return
+        exchange.body = bytes(exchange.parts)
+        exchange.parts = None
+        self._begin(exchange)
+
+    # ---- back pressure and time limits -------------------------------------------------------------------------
+    def _begin(self, exchange: Http2Exchange) -> None:
+        """Have the request served, once the client takes the answers that it has."""
+        if self.queued > self.serving.options.full_bytes or (
+            self.connection.open_streams > len(self.exchanges) and self._crowded()
+        ):
+            if not self._deferred:
+                self.serving.call_soon(self._resume)
+            self._deferred.append(exchange)
+        else:
             self.serving.handle(exchange)
+
+    def _crowded(self) -> bool:
+        waiting = self.queued + sum(self.connection.unsent_answers.values())
+        return waiting > self.serving.options.full_bytes
+
+    def _resume(self) -> None:
+        while self._deferred and not self._crowded():
+            exchange = self._deferred.popleft()
+            if exchange.state == NEW:  # not cancelled meanwhile
+                self.serving.handle(exchange)
+        if (
+            self._deferred and self.queued
+        ):  # the turn's write makes room; what windows hold back waits for the client
+            self.serving.call_soon(self._resume)
+
+    def sweep(self, now: float) -> None:
+        options = self.serving.options
+        if not self.connection.established:
+            if self.idle_since is not None and self.idle_since <= now - options.preface_timeout_s:
+                self.channel.transport.abort()
+            return
+        for stream_id in self._late_uploads.older(list(self._uploads), now, options.request_timeout_s):
+            self._time_out(self._uploads.pop(stream_id))
+        stuck = self.connection.unsent_answers if self.connection.open_streams > len(self.exchanges) else ()
+        for stream_id in self._late_answers.older(stuck, now, options.request_timeout_s):
+            # As for a handler whose write is still under way when the time limit comes (as/server/filters/timeout.go).
+            self.connection.reset(stream_id, ErrorCode.INTERNAL_ERROR)
+            self.schedule()
+        self._resume()
+        super().sweep(now)
+
+    def _time_out(self, exchange: Http2Exchange) -> None:
+        """The body has not come in time."""
+        if exchange.parts is not None and exchange.state == NEW:
+            self._refuse_body(exchange, 504, request_timeout().body())
+
+    def _break_off(self, exchange: Http2Exchange, code: ErrorCode) -> None:
+        exchange.parts = None
+        exchange.state = GONE
+        self.connection.reset(exchange.stream_id, code)
+        self.ended(exchange)
+        self.schedule()
 
     # ---- output ------------------------------------------------------------------------------------------------
     def encode_head(
@@ -242,6 +331,8 @@ class Http2Session(Session):
     # ---- ends --------------------------------------------------------------------------------------------------
     def ended(self, exchange: Http2Exchange) -> None:
         self.exchanges.pop(exchange.stream_id, None)
+        if self.cuts:
+            self.cuts.pop(exchange, None)
         if not self.exchanges:
             self.idle_since = self.serving.clock.now()
             if self.went_away:
@@ -249,6 +340,8 @@ class Http2Session(Session):
 
     def break_off_all(self) -> None:
         exchanges, self.exchanges = self.exchanges, {}
+        self._uploads.clear()
+        self._deferred.clear()
         for exchange in exchanges.values():
             exchange.break_off()
 
@@ -260,6 +353,26 @@ class Http2Session(Session):
             if not self.exchanges:
                 self._close_later()
 
+    # ---- faults ------------------------------------------------------------------------------------------------
+    def hold(self, *, everything: bool) -> None:
+        if everything:
+            super().hold(everything=True)
+        elif not self._data_held:
+            self._data_held = True
+            self.connection.hold_data()
+
+    def release(self) -> None:
+        super().release()
+        if self._data_held:
+            self._data_held = False
+            for event in self.connection.release_data():
+                self._take(event)
+            self.schedule()
+
+    def streaming(self) -> list[BaseExchange]:
+        return [exchange for exchange in self.exchanges.values() if exchange.state == STREAMING]
+
+    # ---- going away --------------------------------------------------------------------------------------------
     def _close_later(self) -> None:
         clock = self.serving.clock
         clock.call_at(clock.now() + self.serving.options.drained_close_s, self._close_drained)
@@ -275,12 +388,9 @@ class Http2Session(Session):
 
 
 def _decode(headers: _FrozenHead | list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Repeated headers are joined by a comma and a space (RFC 9110, 5.2); ``:authority`` becomes ``host``."""
-    decoded: dict[str, str] = {}
-    for name, value in headers:
-        if name == b":scheme":
-            continue
-        key = "host" if name == b":authority" else name.decode("latin-1")
-        text = value.decode("latin-1")
-        decoded[key] = f"{decoded[key]}, {text}" if key in decoded else text
-    return decoded
+    """``:authority`` becomes ``host``, names that come twice are joined."""
+    return joined(
+        ("host" if name == b":authority" else name.decode("latin-1"), value.decode("latin-1"))
+        for name, value in headers
+        if name != b":scheme"
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from harness.apiserver.clock import Clock, Promise
+from harness.apiserver.clock import Clock, Promise, resolved
 from harness.apiserver.store.core import (
     GetResult,
     HistoryResult,
@@ -31,8 +31,21 @@ class StoreSink(Protocol):
         """Some events, all with greater revisions than any before."""
         ...
 
+    def on_progress(self, revision: int) -> None:
+        """No event up to and including `revision` is outstanding."""
+        ...
+
+    def on_interrupted(self, error: StoreError) -> None:
+        """The store cannot be reached: calls fail with `error` until `on_resumed`. No event is lost by it."""
+        ...
+
+    def on_resumed(self) -> None:
+        """The store can be reached again; events go on behind the last one."""
+        ...
+
     def on_lost(self, error: StoreError) -> None:
-        """The subscription has ended: the store has gone, or `from_revision` was compacted. Nothing follows."""
+        """The subscription has ended. Compacted: events have been missed, and another subscription may be begun; else
+        the store has gone for good, and every call fails. Nothing follows."""
         ...
 
 
@@ -41,7 +54,12 @@ class Subscription(Protocol):
 
 
 class Store(Protocol):
-    """One member's connection. Promises fail with a `StoreError`; no call raises for what the store does."""
+    """One member's connection. Promises fail with a `StoreError`; no call raises for what the store does.
+
+    `modelled`: the store takes none of its CPU time from this machine that counts; the modelled host is to be charged
+    for it."""
+
+    modelled: bool
 
     def txn(self, txn: Txn) -> Promise[TxnResult]:
         """Settles when the member's own replica has applied the write. A condition that does not hold is no error."""
@@ -70,12 +88,21 @@ class Store(Protocol):
     def subscribe(
         self, sink: StoreSink, from_revision: int = 0, previous_for: Sequence[str] = ()
     ) -> Subscription:
-        """Every event from `from_revision` on (0: from now), in order of revision; `previous` only for keys under the
-        prefixes `previous_for` for sure. A member has one subscription at a time."""
+        """Every event from `from_revision` on (0: from now on; `on_progress` says from where), in order of revision;
+        `previous` only for keys under the prefixes `previous_for` for sure. A member has one subscription at a time."""
         ...
 
     def report_backlog(self, seconds: float) -> None:
         """CPU time that the etcd member on this member's host is behind with: it delays the quorum."""
+        ...
+
+    def compact(self, revision: int = 0) -> Promise[int]:
+        """Forget, for all members, what is needed only to read before `revision` (0: before now); settles with it.
+        Fails with FutureRevision, or Compacted where that has been done."""
+        ...
+
+    def set_delay(self, write_s: float, read_s: float) -> Promise[None]:
+        """A slow store: each write and each linearizable read takes so much longer, until it is set again."""
         ...
 
     def close(self) -> None:
@@ -85,6 +112,8 @@ class Store(Protocol):
 
 class LocalStore:
     """A member's store in the same process as `ReplicatedStore`: tests and virtual runs."""
+
+    modelled = True
 
     def __init__(self, replicated: ReplicatedStore, member: str, clock: Clock) -> None:
         self.member = member
@@ -119,10 +148,22 @@ class LocalStore:
             following.hold()
             history = self._replicated.history(self.member, "", from_revision - 1)
             self._clock.call_at(self._clock.now(), following.release, history)
+        elif not from_revision:
+            self._clock.call_at(self._clock.now(), following.begin, applied)
         return following
 
     def report_backlog(self, seconds: float) -> None:
         self._replicated.model.report(self.member, seconds)
+
+    def compact(self, revision: int = 0) -> Promise[int]:
+        return self._ask(lambda: self._replicated.compact(self.member, revision))
+
+    def set_delay(self, write_s: float, read_s: float) -> Promise[None]:
+        def set_it() -> Promise[None]:
+            self._replicated.model.set_delay(write_s, read_s)
+            return resolved(None)
+
+        return self._ask(set_it)
 
     def close(self) -> None:
         if self._following is not None:
@@ -157,6 +198,10 @@ class _Following:
 
     def hold(self) -> None:
         self._held = []
+
+    def begin(self, revision: int) -> None:
+        if not self._stopped:
+            self._sink.on_progress(revision)
 
     def release(self, answer: Promise[HistoryResult]) -> None:
         held, self._held = self._held or [], None

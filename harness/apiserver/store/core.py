@@ -7,12 +7,14 @@ apiserver stores JSON objects without metadata.resourceVersion. Pure: no clock, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import merge
 from itertools import islice
 
 import msgspec
 from sortedcontainers import SortedList
+
+from harness.apiserver.store.leases import Leases
 
 ABSENT = 0
 """As `Txn.expected`: the key must not exist."""
@@ -76,11 +78,13 @@ class StoreEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class Txn(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One write on a condition. `value` None deletes. `expected` is the mod revision that the key must have: None
-    means whatever it has, 0 (`ABSENT`) that it must not exist."""
+    means whatever it has, 0 (`ABSENT`) that it must not exist. `ttl_s`: how long the value lasts, 0 for ever; the
+    store then deletes it, unless it is written again before."""
 
     key: str
     value: bytes | None
     expected: int | None = None
+    ttl_s: float = 0.0
 
 
 class TxnResult(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -117,6 +121,15 @@ class HistoryResult(msgspec.Struct, frozen=True, array_like=True, gc=False):
     revision: int
 
 
+class SavedKey(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A key as a snapshot has it: its versions as (value, create revision, mod revision), value None where it was
+    deleted; `ttl_s` is the newest one's time to live."""
+
+    key: str
+    ttl_s: float
+    versions: list[tuple[bytes | None, int, int]]
+
+
 class _Tombstone(msgspec.Struct, frozen=True, gc=False):
     mod_revision: int
 
@@ -128,14 +141,20 @@ class StoreCore:
         self.revision = 1
         self.compacted = 0
         self.size_bytes = 0  # of all live keys and values
+        self.leases = Leases()
         self._versions: dict[str, list[KeyValue | _Tombstone]] = {}
         self._live = SortedList()
         self._dead = SortedList()  # deleted, with history
         self._log: list[StoreEvent] = []
         self._log_base = 2  # revision of _log[0]
 
-    def txn(self, txn: Txn) -> tuple[TxnResult, StoreEvent | None]:
-        """Write if the condition holds. The event is None where nothing was written; deleting an absent key fails."""
+    def __len__(self) -> int:
+        """How many keys there are."""
+        return len(self._live)
+
+    def txn(self, txn: Txn, now: float = 0.0) -> tuple[TxnResult, StoreEvent | None]:
+        """Write if the condition holds. The event is None where nothing was written; deleting an absent key fails.
+        A time to live is counted from `now`."""
         current = self._current(txn.key)
         holds = txn.expected is None or txn.expected == (current.mod_revision if current else ABSENT)
         if not holds or (txn.value is None and current is None):
@@ -147,6 +166,10 @@ class StoreCore:
             else self._delete(txn.key, current)
         )
         self._log.append(event)
+        if txn.ttl_s and txn.value is not None:
+            self.leases.grant(txn.key, self.revision, txn.ttl_s, now)
+        elif self.leases:
+            self.leases.drop(txn.key)
         return TxnResult(True, self.revision), event
 
     def get(self, key: str, revision: int = 0) -> GetResult:
@@ -184,6 +207,62 @@ class StoreCore:
         del self._log[:cut]
         self._log_base += cut
         self.compacted = revision
+
+    # ---- the whole state
+    def keys(self) -> list[str]:
+        """Every key that has a version, alive or not, in order."""
+        return list(merge(self._live, self._dead))
+
+    def save(self, keys: Sequence[str], revision: int) -> list[SavedKey]:
+        """The versions of `keys` as of `revision`; keys that came later are left out."""
+        saved = []
+        for key in keys:
+            versions = [
+                _saved(version) for version in self._versions[key] if version.mod_revision <= revision
+            ]
+            if versions:
+                saved.append(SavedKey(key, self.leases.ttl_s(key), versions))
+        return saved
+
+    @classmethod
+    def restored(cls, revision: int, compacted: int, saved: Sequence[SavedKey], now: float) -> StoreCore:
+        """The store that `save` was asked of. What had a time to live has all of it again, as after etcd's restart
+        (lessor.go: Promote). Raises ValueError where `saved` cannot be of one store."""
+        core = cls()
+        core.revision, core.compacted = revision, compacted
+        events: list[StoreEvent] = []
+        live: list[str] = []
+        dead: list[str] = []
+        for entry in saved:
+            events += core._restore_key(entry, now)
+            (dead if entry.versions[-1][0] is None else live).append(entry.key)
+        core._live.update(live)
+        core._dead.update(dead)
+        events.sort(key=_revision_of)
+        core._log = events
+        core._log_base = revision + 1 - len(events)
+        if core._log_base != max(compacted + 1, 2) or (events and events[0].revision != core._log_base):
+            raise ValueError(f"{len(events)} events between revisions {compacted} and {revision}")
+        return core
+
+    def _restore_key(self, entry: SavedKey, now: float) -> list[StoreEvent]:
+        """Its versions; the events that made those since the compaction."""
+        key, events = entry.key, []
+        versions = self._versions[key] = []
+        before: KeyValue | None = None
+        for value, created, modified in entry.versions:
+            current = None if value is None else KeyValue(key, value, created, modified)
+            versions.append(current or _Tombstone(modified))
+            if modified > self.compacted:
+                created = current.create_revision if current else before.create_revision if before else 0
+                previous = before.value if before else None
+                events.append(StoreEvent(modified, key, value, created, previous))
+            before = current
+        if before is not None:
+            self.size_bytes += len(key) + len(before.value)
+            if entry.ttl_s:
+                self.leases.grant(key, before.mod_revision, entry.ttl_s, now)
+        return events
 
     def validate(self) -> None:
         """Assert what must hold between calls."""
@@ -271,6 +350,16 @@ class StoreCore:
         for key in {event.key for event in self.events(revision) if first <= event.key < end}:
             count += (self._at(key, revision) is not None) - (self._current(key) is not None)
         return count
+
+
+def _saved(version: KeyValue | _Tombstone) -> tuple[bytes | None, int, int]:
+    if isinstance(version, KeyValue):
+        return version.value, version.create_revision, version.mod_revision
+    return None, 0, version.mod_revision
+
+
+def _revision_of(event: StoreEvent) -> int:
+    return event.revision
 
 
 def prefix_end(prefix: str) -> str:

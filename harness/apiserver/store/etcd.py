@@ -95,6 +95,7 @@ class EtcdModel:
         self._members = {name: _Member() for name in members}
         self._rng = rng
         self._committed = float("-inf")
+        self._write_delay_s = self._read_delay_s = 0.0
         self._fsync_mu = log(self.options.fsync_s) if self.options.fsync_s else None
         self._rtt_mu = log(self.options.rtt_s) if self.options.rtt_s else None
 
@@ -105,6 +106,10 @@ class EtcdModel:
     def report(self, member: str, backlog_s: float) -> None:
         """CPU time that this member's etcd is behind with."""
         self._members[member].backlog_s = backlog_s
+
+    def set_delay(self, write_s: float, read_s: float) -> None:
+        """A slow store, until it is set again: each commit and each linearizable read takes so much longer."""
+        self._write_delay_s, self._read_delay_s = write_s, read_s
 
     def alive(self, member: str) -> bool:
         return self._members[member].alive
@@ -146,7 +151,7 @@ class EtcdModel:
                 there, back = self._rtt() / 2, self._rtt() / 2
                 stored.append(member.log.join(arrival + there + member.backlog_s, self._fsync()) + back)
         stored.sort()
-        self._committed = max(self._committed, stored[self.quorum - 1])
+        self._committed = max(self._committed, stored[self.quorum - 1] + self._write_delay_s)
         return Commit(
             self._committed, {name: self._hears(name) for name in self._members if self.alive(name)}
         )
@@ -155,7 +160,7 @@ class EtcdModel:
         """When a read that `reader` begins now has learned how far it must have applied. There must be a leader."""
         assert self.leader is not None
         member = self._members[reader]
-        return member.rounds.join(now, self._read_round(reader))
+        return member.rounds.join(now, self._read_round(reader)) + self._read_delay_s
 
     # ---- helpers
     def _read_round(self, reader: str) -> float:

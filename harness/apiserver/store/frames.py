@@ -18,7 +18,7 @@ from harness.apiserver.store.core import (
     Txn,
 )
 
-VERSION = 1
+VERSION = 2
 LENGTH_BYTES = 4
 LONGEST_FRAME = 1 << 30
 
@@ -70,7 +70,20 @@ class AskHistory(msgspec.Struct, array_like=True, tag=7, frozen=True):
     after: int
 
 
-Ask = AskTxn | AskGet | AskRange | AskRevision | AskHistory
+class AskCompact(msgspec.Struct, array_like=True, tag=8, frozen=True):
+    id: int
+    revision: int
+
+
+class AskDelay(msgspec.Struct, array_like=True, tag=9, frozen=True):
+    """Make every write and read take so much longer, for all members."""
+
+    id: int
+    write_s: float
+    read_s: float
+
+
+Ask = AskTxn | AskGet | AskRange | AskRevision | AskHistory | AskCompact | AskDelay
 FromMember = Hello | Follow | Unfollow | Ask
 
 
@@ -105,7 +118,19 @@ class Events(msgspec.Struct, array_like=True, tag=2, frozen=True):
     events: Sequence[msgspec.Raw]
 
 
-FromStore = Answer | Failure | Events
+class Welcome(msgspec.Struct, array_like=True, tag=3, frozen=True):
+    """The answer to Hello. `identity` tells one durable store from others; "" is one that keeps nothing."""
+
+    identity: str
+
+
+class Following(msgspec.Struct, array_like=True, tag=4, frozen=True):
+    """The answer to Follow: events up to `revision` have been applied before, and come only if they were asked for."""
+
+    revision: int
+
+
+FromStore = Answer | Failure | Events | Welcome | Following
 
 encode = msgspec.msgpack.Encoder().encode
 decode_member_frame = msgspec.msgpack.Decoder(MemberFrame).decode

@@ -14,6 +14,8 @@ from typing import Protocol, TypeVar
 
 from harness.apiserver.clock import Clock, Promise, Timer
 from harness.apiserver.store.core import (
+    Compacted,
+    FutureRevision,
     GetResult,
     HistoryResult,
     RangeResult,
@@ -32,6 +34,23 @@ T = TypeVar("T")
 UNAVAILABLE = "rpc error: code = Unavailable desc = etcd member is not running"
 TIMED_OUT = "etcdserver: request timed out"
 LEADER_LOST = "etcdserver: request timed out, possibly due to previous leader failure"
+
+EXPIRY_PERIOD_S = (
+    0.5  # how often expired keys are looked for, and how many at once (lessor.go: leaseRevokeRate)
+)
+EXPIRED_AT_ONCE = 500
+
+SNAPSHOT_WAIT_S = (
+    0.25  # how often a compaction looks whether the snapshot that it must not disturb is written
+)
+
+
+class Journal(Protocol):
+    """Makes proposals durable (`disk.journal.Journal`)."""
+
+    snapshotting: bool
+
+    def append(self, proposals: Sequence[Txn | int], done: Callable[[StoreError | None], object]) -> None: ...
 
 
 class ReplicaSink(Protocol):
@@ -70,9 +89,18 @@ class _Replica:
 class ReplicatedStore:
     """All members' etcd. Every promise fails with StoreTimeout where there is no quorum for too long."""
 
-    def __init__(self, core: StoreCore, model: EtcdModel, clock: Clock, slack_s: float = 0.0) -> None:
-        """`slack_s`: what is due within it is due; for clocks whose timers are that coarse."""
+    def __init__(
+        self,
+        core: StoreCore,
+        model: EtcdModel,
+        clock: Clock,
+        slack_s: float = 0.0,
+        journal: Journal | None = None,
+    ) -> None:
+        """`slack_s`: what is due within it is due; for clocks whose timers are that coarse. With a `journal` nothing
+        is applied, and so neither answered nor told to anyone, before it is on disk."""
         self._slack_s = slack_s
+        self._journal = journal
         self.core = core
         self.model = model
         self._clock = clock
@@ -83,12 +111,16 @@ class ReplicatedStore:
         self._generation = 0  # of leaders: timers of an earlier one do nothing
         self._compact_next = core.revision
         self._compaction: Timer | None = None
+        self._expiry: Timer | None = None
         if model.options.compaction_s:
             self._arm_compaction()
+        if core.leases:
+            self._arm_expiry()
 
     def close(self) -> None:
-        if self._compaction is not None:
-            self._compaction.cancel()
+        for timer in (self._compaction, self._expiry):
+            if timer is not None:
+                timer.cancel()
 
     # ---- requests
     def propose(self, member: str, txn: Txn) -> Promise[TxnResult]:
@@ -201,9 +233,27 @@ class ReplicatedStore:
         if generation != self._generation:
             return
         now = self._clock.now() + self._slack_s
+        due: list[_Proposal] = []
         while self._inflight and self._inflight[0].at <= now:
-            proposal = self._inflight.popleft()
-            result, event = self.core.txn(proposal.txn)
+            due.append(self._inflight.popleft())
+        self._commit_armed = bool(self._inflight)
+        if self._inflight:
+            self._clock.call_at(self._inflight[0].at, self._commit, generation)
+        if self._journal is None:
+            self._execute(due, now)
+        elif due:
+            self._journal.append([proposal.txn for proposal in due], partial(self._logged, due))
+
+    def _logged(self, proposals: Sequence[_Proposal], error: StoreError | None) -> None:
+        if error is None:
+            self._execute(proposals, self._clock.now() + self._slack_s)
+            return
+        for proposal in proposals:
+            proposal.promise.fail(error)
+
+    def _execute(self, proposals: Sequence[_Proposal], now: float) -> None:
+        for proposal in proposals:
+            result, event = self.core.txn(proposal.txn, now)
             for name, replica in self._replicas.items():
                 if self.model.alive(name) and (event is not None or name == proposal.member):
                     at = proposal.visible.get(name, now)  # not there: it was away when this was proposed
@@ -211,9 +261,8 @@ class ReplicatedStore:
                         at = max(at, replica.queue[-1][0])
                     replica.queue.append((at, event, proposal, result))
                     self._arm(name, replica)
-        self._commit_armed = bool(self._inflight)
-        if self._inflight:
-            self._clock.call_at(self._inflight[0].at, self._commit, generation)
+        if self._expiry is None and self.core.leases:
+            self._arm_expiry()
 
     def _arm(self, name: str, replica: _Replica) -> None:
         if not replica.armed:
@@ -292,6 +341,60 @@ class ReplicatedStore:
         timer = self._clock.call_at(until, promise.fail, StoreTimeout(TIMED_OUT))
         promise.then(lambda _: timer.cancel())
 
+    # ---- expiry
+    def _arm_expiry(self) -> None:
+        self._expiry = self._clock.call_at(self._clock.now() + EXPIRY_PERIOD_S, self._expire)
+
+    def _expire(self) -> None:
+        """The leader deletes what has expired, like any write; without a leader nothing expires."""
+        self._expiry = None
+        now = self._clock.now()
+        if self.model.leader is not None:
+            for key, revision in self.core.leases.due(now, EXPIRED_AT_ONCE):
+                proposal = _Proposal(self.model.leader, Txn(key, None, revision))
+                proposal.promise.then(partial(self._expired, key, revision))
+                self._send(proposal)
+        if self.core.leases:
+            self._arm_expiry()
+
+    def _expired(self, key: str, revision: int, deletion: Promise[TxnResult]) -> None:
+        try:
+            deletion.result()
+        except StoreError:
+            self.core.leases.retry(key, revision, self._clock.now() + EXPIRY_PERIOD_S)
+
+    # ---- compaction
+    def compact(self, member: str, revision: int) -> Promise[int]:
+        """Forget what is needed only to read before `revision` (0: before now), at once; settles with the revision.
+        Fails with FutureRevision, or Compacted where that has been done."""
+        promise: Promise[int] = Promise()
+        at = revision or self.core.revision
+        try:
+            if revision and revision <= self.core.compacted:
+                raise Compacted(revision, self.core.compacted)
+            if at > self.core.revision:
+                raise FutureRevision(at, self.core.revision)
+            self._forget(at, promise)
+        except StoreError as error:
+            promise.fail(error)
+        return promise
+
+    def _forget(self, revision: int, promise: Promise[int]) -> None:
+        if self._journal is None:
+            self.core.compact(revision)
+            promise.resolve(revision)
+        elif self._journal.snapshotting:
+            self._clock.call_at(self._clock.now() + SNAPSHOT_WAIT_S, self._forget, revision, promise)
+        else:
+            self._journal.append([revision], partial(self._forgotten, revision, promise))
+
+    def _forgotten(self, revision: int, promise: Promise[int], error: StoreError | None) -> None:
+        if error is None:
+            self.core.compact(revision)
+            promise.resolve(revision)
+        else:
+            promise.fail(error)
+
     def _arm_compaction(self) -> None:
         self._compaction = self._clock.call_at(
             self._clock.now() + self.model.options.compaction_s, self._compact
@@ -299,6 +402,6 @@ class ReplicatedStore:
 
     def _compact(self) -> None:
         """As apiservers do: each time, to where the store was the time before (etcd3/compact.go)."""
-        self.core.compact(self._compact_next)
+        self._forget(self._compact_next, Promise())
         self._compact_next = self.core.revision
         self._arm_compaction()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from heapq import heappop, heappush
 from typing import NamedTuple, Protocol, TypeVar
 
 from harness.apiserver.clock import Clock, Promise
@@ -20,10 +21,11 @@ from harness.apiserver.metrics.families import Metrics
 from harness.apiserver.metrics.text import Counter, Histogram
 from harness.apiserver.model.capacity import ETCD, WATCH, Host
 from harness.apiserver.model.inorder import InOrder
-from harness.apiserver.resources import RESOURCES, Resource
+from harness.apiserver.resources import NODE_PORTS, RESOURCES, Resource
 from harness.apiserver.store.client import Store, Subscription
 from harness.apiserver.store.core import (
     ABSENT,
+    Compacted,
     GetResult,
     HistoryResult,
     RangeResult,
@@ -36,6 +38,7 @@ from harness.apiserver.store.core import (
 
 T = TypeVar("T")
 
+_NO_KEYS = "/none/"  # a prefix that no key has
 BACKLOG_PERIOD_S = 0.05  # how often a busy host tells the store how far its etcd member is behind
 
 
@@ -87,14 +90,17 @@ class PrefixWatch:
             self.lose(error)
             return
         held, self._held = self._held or [], None
-        for event in [*result.events, *held]:
+        for event in result.events:
+            self.offer(event)
+        self._after = max(self._after, result.revision)
+        for event in held:
             self.offer(event)
 
     def offer(self, event: StoreEvent) -> None:
+        """Several events may have one revision: what was one write of etcd's own, as when a lease ends."""
         if self._held is not None:
             self._held.append(event)
         elif event.revision > self._after and not self.stopped:
-            self._after = event.revision
             self._sink.on_event(event)
 
     def progress(self, revision: int) -> None:
@@ -145,8 +151,8 @@ class _Answer(NamedTuple):
 
 
 class Storage:
-    """What handlers and caches of one member use of the store. Not ready until `start()`; `error` is set once the
-    store has gone, after which every call fails with it."""
+    """What handlers and caches of one member use of the store. Not ready until `start()`; `outage` is set while the
+    store cannot be reached, `error` once it has gone for good: every call fails with it."""
 
     def __init__(
         self,
@@ -154,27 +160,34 @@ class Storage:
         clock: Clock,
         host: Host,
         metrics: Metrics,
-        resources: Sequence[Resource] = RESOURCES,
+        resources: Sequence[Resource] = (*RESOURCES, NODE_PORTS),
     ) -> None:
         self.error: StoreError | None = None
+        self.outage: StoreError | None = None
         self.revision = 0  # up to which the member's own replica has applied
+        self.delivered = 0  # up to which the member's own watches have been handed what it has applied
         self._store = store
+        self._modelled = store.modelled
         self._clock = clock
         self._host = host
         self._metrics = metrics
+        resources = [resource for resource in resources if resource.stored and resource.hub is None]
         self._routes = {resource.prefix: _Route(resource, metrics) for resource in resources}
         self._previous_for = tuple(resource.prefix for resource in resources if not resource.cached)
         self._applies = InOrder(host, ETCD)
         self._deliveries = InOrder(host, WATCH)
         # This member's writes that have not come back as events: what each costs etcd, by revision.
         self._own: dict[int, float] = {}
+        self._awaited: list[tuple[int, int, Promise[None]]] = []  # heap of (revision, order, promise)
+        self._awaiting = 0
         self._unapplied: dict[int, _Answer] = {}  # answers that wait for the own replica, by revision
         self._cells: dict[tuple[str, str, str], tuple[Histogram, Counter, Counter]] = {}
         self._subscription: Subscription | None = None
         self._reporting = False
 
     def start(self) -> None:
-        """Begin to follow the store."""
+        """Begin to follow the store, from now on."""
+        self.revision = 0
         self._subscription = self._store.subscribe(self, 0, self._previous_for)
 
     def stop(self) -> None:
@@ -224,6 +237,36 @@ class Storage:
         self._read(self._store.current_revision(), cost_us, promise)
         return promise
 
+    def compact(self, revision: int = 0) -> Promise[int]:
+        """Have the store forget; see `Store.compact`."""
+        return self._store.compact(revision)
+
+    def set_delay(self, write_s: float, read_s: float) -> Promise[None]:
+        """Make the store slow, for all members; see `Store.set_delay`."""
+        return self._store.set_delay(write_s, read_s)
+
+    def compacted_after(self, revision: int) -> Promise[int]:
+        """The compaction revision if it is beyond `revision`, else `revision` itself: a read of nothing at `revision`,
+        which upstream spares itself by watching a key. Neither charged nor counted."""
+        promise: Promise[int] = Promise()
+
+        def answered(answer: Promise[RangeResult]) -> None:
+            try:
+                answer.result()
+                promise.resolve(revision)
+            except Compacted as error:
+                promise.resolve(max(error.compacted, revision + 1))
+            except StoreError as error:
+                promise.fail(error)
+
+        self._store.range(_NO_KEYS, "", 0, max(1, revision)).then(answered)
+        return promise
+
+    def serve_also(self, resource: Resource) -> None:
+        """Keys of one more resource."""
+        if resource.prefix not in self._routes:
+            self._routes[resource.prefix] = _Route(resource, self._metrics)
+
     def watch(self, resource: Resource, prefix: str, sink: PrefixSink, after: int) -> PrefixWatch:
         """Every event with a revision greater than `after` whose key has `prefix`: the prefix of the resource, one of
         its namespaces, or a key. Ends with `on_lost`, at once if the store has gone or has compacted `after`."""
@@ -255,7 +298,10 @@ class Storage:
     def _written(
         self, promise: Promise[TxnResult], cost_us: float | None, answer: Promise[TxnResult]
     ) -> None:
-        cost_us = self._host.costs.replica_etcd_us if cost_us is None else cost_us
+        if not self._modelled:
+            cost_us = 0.0
+        elif cost_us is None:
+            cost_us = self._host.costs.replica_etcd_us
         try:
             result = answer.result()
         except StoreError as error:
@@ -277,14 +323,14 @@ class Storage:
                 promise.fail(error)
                 return
             cost = cost_us(result) if callable(cost_us) else cost_us
-            self._host.run(cost, partial(promise.resolve, result), ETCD)
+            self._host.run(cost if self._modelled else 0.0, partial(promise.resolve, result), ETCD)
 
         answer.then(answered)
 
     # ---- events of the store
     def on_events(self, events: Sequence[StoreEvent]) -> None:
         self._report()
-        others_us = self._host.costs.replica_etcd_us
+        others_us = self._host.costs.replica_etcd_us if self._modelled else 0.0
         cost_us = sum([self._own.get(event.revision, others_us) for event in events])
         self._applies.run(cost_us, partial(self._apply, events))
 
@@ -297,7 +343,7 @@ class Storage:
             if event.revision in self._own:
                 del self._own[event.revision]
                 answers.append(self._unapplied.pop(event.revision))
-            elif self._route(event.key).resource.cached:
+            elif (route := self._route_of(event)) is not None and route.resource.cached:
                 foreign += 1
         for answer in answers:  # first: a watch has one more hop to go than an answer
             answer.promise.resolve(answer.result)
@@ -305,17 +351,62 @@ class Storage:
 
     def _deliver(self, events: Sequence[StoreEvent]) -> None:
         for event in events:
-            self._route(event.key).offer(event)
+            route = self._route_of(event)
+            if route is not None:
+                route.offer(event)
+        self._delivered(events[-1].revision)
+
+    def _delivered(self, revision: int) -> None:
+        if revision > self.delivered:
+            self.delivered = revision
+        awaited = self._awaited
+        while awaited and awaited[0][0] <= self.delivered:
+            heappop(awaited)[2].resolve(None)
+
+    def until_delivered(self, revision: int) -> Promise[None]:
+        """Settles once everything up to a revision has been handed to the member's own watches."""
+        promise: Promise[None] = Promise()
+        if revision <= self.delivered:
+            promise.resolve(None)
+        else:
+            self._awaiting += 1
+            heappush(self._awaited, (revision, self._awaiting, promise))
+        return promise
+
+    def on_progress(self, revision: int) -> None:
+        def applied() -> None:
+            self.revision = max(self.revision, revision)
+            passed = [own for own in self._unapplied if own <= revision]  # before the subscription had begun
+            for own in passed:
+                del self._own[own]
+                answer = self._unapplied.pop(own)
+                answer.promise.resolve(answer.result)
+            self._deliveries.run(0.0, lambda: self._delivered(revision))
+
+        self._applies.run(0.0, applied)
+
+    def on_interrupted(self, error: StoreError) -> None:
+        self.outage = error
+
+    def on_resumed(self) -> None:
+        self.outage = None
 
     def on_lost(self, error: StoreError) -> None:
-        self.error = error
+        if not isinstance(error, Compacted):
+            self.error = self.outage = error
         # Behind what has arrived: answers whose events came before the loss are still given.
         self._applies.run(0.0, lambda: self._deliveries.run(0.0, partial(self._lose, error)))
 
     def _lose(self, error: StoreError) -> None:
-        for answer in self._unapplied.values():
-            answer.promise.fail(error)
-        self._unapplied.clear()
+        unapplied, self._unapplied = self._unapplied, {}
+        self._own.clear()
+        for answer in unapplied.values():
+            if self.error is None:  # the store is there, and has the write; only the event was missed
+                answer.promise.resolve(answer.result)
+            else:
+                answer.promise.fail(error)
+        if self.error is None:
+            self.start()
         for route in self._routes.values():
             for watches in list(route.watches.values()):
                 for watch in tuple(watches):
@@ -327,6 +418,13 @@ class Storage:
         end = key.index("/", 10) + 1
         route = self._routes.get(key[:end])
         return route if route is not None else self._routes[key[: key.index("/", end) + 1]]
+
+    def _route_of(self, event: StoreEvent) -> _Route | None:
+        """None for a key that is no resource's of ours: an etcd may hold others."""
+        try:
+            return self._route(event.key)
+        except (KeyError, ValueError):
+            return None
 
     def _measured(self, operation: str, resource: Resource) -> Promise[T]:
         """A promise whose settling is counted as an etcd request."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from harness.apiserver.apierrors import FieldError, forbidden_value, invalid_value, required, too_long
 from harness.apiserver.resources import Resource
+from harness.apiserver.schema import Schema, structure_of
 from harness.apiserver.strategies.names import (
     NameCheck,
     dns_subdomain,
@@ -16,6 +18,7 @@ from harness.apiserver.strategies.names import (
     label_value,
     qualified_name,
 )
+from harness.wire.request import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 
 Object = dict[str, Any]
 
@@ -33,6 +36,7 @@ META_FIELDS = (
     "annotations",
     "ownerReferences",
     "finalizers",
+    "managedFields",
 )
 SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # am/util/rand/rand.go: no vowels, no look-alikes
 _SUFFIX_LENGTH = 5
@@ -40,7 +44,7 @@ _SUFFIXES = len(SUFFIX_ALPHABET) ** _SUFFIX_LENGTH
 _GENERATED_MAX = 63 - _SUFFIX_LENGTH
 _ANNOTATIONS_MAX_BYTES = 256 * 1024
 _CHECKED = ("labels", "annotations", "finalizers")
-_META_KNOWN = frozenset({*META_FIELDS, "resourceVersion", "selfLink", "managedFields"})
+_CLIENT_META = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
 class Context(msgspec.Struct, frozen=True, gc=False):
@@ -72,6 +76,21 @@ def drop_empty(value: Object, *keys: str) -> None:
             del value[key]
 
 
+def section(value: Object, key: str) -> Object:
+    """`value[key]`, which becomes an empty object where it is missing or null."""
+    part: Object | None = value.get(key)
+    if part is None:
+        value[key] = part = {}
+    return part
+
+
+def zeros(value: Object, fields: Object) -> None:
+    """Fill in what Go writes of fields without omitempty."""
+    for key, zero in fields.items():
+        if value.get(key) is None:
+            value[key] = zero
+
+
 class Strategy:
     """One resource's rules. Methods change objects in place; `validate...` return faults, in field order."""
 
@@ -82,9 +101,21 @@ class Strategy:
     returns_deleted = False  # DELETE answers with the object instead of a Status
     generations = False  # metadata.generation counts changes of spec
     graceful = False  # deletion waits for a grace period
+    patches: tuple[str, ...] = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH)
+    orphans = False  # dependents outlive a deletion that does not say otherwise
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
+
+    @cached_property
+    def structure(self) -> Schema:
+        """The type of these objects."""
+        return structure_of(self.resource.api_version, self.resource.kind)
+
+    @property
+    def merged_by(self) -> Schema:
+        """The type that server-side apply merges them by."""
+        return self.structure
 
     # ---- hooks -----------------------------------------------------------------------------------------------------
     def default(self, new: Object) -> None:
@@ -106,12 +137,42 @@ class Strategy:
         """The status subresource changes status and metadata only."""
         keep(new, old, "spec")
 
+    def prepare_subresource(self, subresource: str, new: Object, old: Object, context: Context) -> None:
+        """What a write to a subresource other than status may change."""
+        self.prepare_update(new, old, context)
+
+    def changed(self, new: Object, old: Object) -> bool:
+        """Whether an update is one that metadata.generation counts; only asked where `generations`."""
+        return bool(new.get("spec") != old.get("spec"))
+
     def validate(self, new: Object) -> list[FieldError]:
         """Faults of an object beside its metadata's."""
         return []
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         return []
+
+    def validate_status(self, new: Object) -> list[FieldError]:
+        return []
+
+    def validate_subresource(self, subresource: str, new: Object, old: Object) -> list[FieldError]:
+        return []
+
+    def prune(self, new: Object) -> tuple[Object, list[str]]:
+        """(an object without fields that decoding it into `structure` leaves, their paths)."""
+        return new, []
+
+    def begin_deletion(self, old: Object, now: str) -> bool:
+        """Whether the first DELETE only begins: `old` is changed into what then waits for its finalizers."""
+        return False
+
+    def scaled(self, old: Object, replicas: int) -> Object:
+        """A copy that wants so many."""
+        return {**old, "metadata": dict(old["metadata"]), "spec": {**old["spec"], "replicas": replicas}}
+
+    def scale_parts(self, obj: Object) -> tuple[int, int, str] | None:
+        """(replicas wanted, replicas there, selector as text) where they stand elsewhere than in workloads."""
+        return None
 
     def grace_s(self, old: Object, requested: int | None) -> int | None:
         """Seconds until a graceful deletion is final; only asked where `graceful`."""
@@ -154,10 +215,13 @@ class Strategy:
             meta["generateName"] = before["generateName"]
         if subresource == "status":
             self.prepare_status(new, old, context)
+            return
+        if subresource:
+            self.prepare_subresource(subresource, new, old, context)
         else:
             self.prepare_update(new, old, context)
-            if self.generations and new.get("spec") != old.get("spec"):
-                meta["generation"] = before.get("generation", 0) + 1
+        if self.generations and self.changed(new, old):
+            meta["generation"] = before.get("generation", 0) + 1
 
     def generate_name(self, meta: Object, rng: random.Random) -> None:
         meta["name"] = meta["generateName"][:_GENERATED_MAX] + suffix(rng)
@@ -215,12 +279,6 @@ class Strategy:
                 ordered[key] = new[key]
         return ordered
 
-    def unknown_fields(self, new: Object) -> list[str]:
-        """Top-level and metadata fields that the Go type does not have."""
-        known = {"kind", "apiVersion", "metadata", *self.fields}
-        found = [key for key in new if key not in known]
-        return found + [f"metadata.{key}" for key in new.get("metadata") or {} if key not in _META_KNOWN]
-
 
 def keep(new: Object, old: Object, key: str) -> None:
     """`new[key]` as it was in `old`."""
@@ -228,3 +286,9 @@ def keep(new: Object, old: Object, key: str) -> None:
         new[key] = old[key]
     else:
         new.pop(key, None)
+
+
+def keep_metadata(new: Object, old: Object) -> None:
+    """Whatever a client may set in metadata as it was in `old` (am/apis/meta/v1: ResetObjectMetaForStatus)."""
+    for key in _CLIENT_META:
+        keep(new["metadata"], old["metadata"], key)

@@ -1,9 +1,8 @@
-"""Namespaces, nodes, secrets, configmaps, service accounts and events."""
+"""Namespaces, nodes, secrets, configmaps and service accounts."""
 
 from __future__ import annotations
 
 import base64
-from typing import ClassVar
 
 from harness.apiserver.apierrors import FieldError, bad_request, forbidden_value, invalid_value
 from harness.apiserver.strategies.base import Context, Object, Strategy, drop_empty, keep
@@ -147,9 +146,6 @@ class SecretStrategy(Strategy):
             errors.append(invalid_value("type", new["type"], "field is immutable"))
         return errors + immutable_errors(new, old, ("data",))
 
-    def unknown_fields(self, new: Object) -> list[str]:
-        return [key for key in super().unknown_fields(new) if key != "stringData"]
-
 
 class ConfigMapStrategy(Strategy):
     fields = ("immutable", "data", "binaryData")
@@ -177,43 +173,3 @@ class ServiceAccountStrategy(Strategy):
 
     def default(self, new: Object) -> None:
         drop_empty(new, "secrets", "imagePullSecrets")
-
-
-class EventStrategy(Strategy):
-    fields = (
-        "involvedObject",
-        "reason",
-        "message",
-        "source",
-        "firstTimestamp",
-        "lastTimestamp",
-        "count",
-        "type",
-        "eventTime",
-        "series",
-        "action",
-        "related",
-        "reportingComponent",
-        "reportingInstance",
-    )
-    create_on_update = True
-    _DEFAULTS: ClassVar[dict[str, object]] = {
-        "firstTimestamp": None,
-        "lastTimestamp": None,
-        "eventTime": None,
-        "reportingComponent": "",
-        "reportingInstance": "",
-    }
-
-    def default(self, new: Object) -> None:
-        new.setdefault("involvedObject", {})
-        new.setdefault("source", {})
-        for key, value in self._DEFAULTS.items():
-            new.setdefault(key, value)
-        drop_empty(new, "reason", "message", "type", "count", "action")
-
-    def validate(self, new: Object) -> list[FieldError]:
-        namespace, involved = new["metadata"].get("namespace", ""), new["involvedObject"].get("namespace", "")
-        if namespace == involved or (not involved and namespace == "default"):
-            return []
-        return [invalid_value("involvedObject.namespace", involved, "does not match event.namespace")]

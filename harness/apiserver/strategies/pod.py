@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from harness.apiserver.apierrors import FieldError, forbidden_value, not_supported, required
+from harness.apiserver.apierrors import (
+    FieldError,
+    duplicate,
+    forbidden_value,
+    invalid_value,
+    not_supported,
+    required,
+)
 from harness.apiserver.strategies.base import Context, Object, Strategy, drop_empty, keep
-from harness.apiserver.strategies.podspec import default_spec, qos_class, validate_spec
+from harness.apiserver.strategies.podspec import default_pod, default_spec, qos_class, validate_spec
 
 _MUTABLE = frozenset({"activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations"})
 _MAY_CHANGE = (
@@ -24,7 +31,7 @@ class PodStrategy(Strategy):
         if spec is None:
             new["spec"] = spec = {}
         default_spec(spec)
-        spec.setdefault("enableServiceLinks", True)
+        default_pod(spec)
         self.default_status(new)
 
     def default_status(self, new: Object) -> None:
@@ -59,8 +66,30 @@ class PodStrategy(Strategy):
         if "qosClass" in old["status"]:
             status.setdefault("qosClass", old["status"]["qosClass"])
 
+    def prepare_subresource(self, subresource: str, new: Object, old: Object, context: Context) -> None:
+        """ephemeralcontainers adds containers; resize changes what the others ask for; nothing else is taken over
+        (podEphemeralContainersStrategy, podResizeStrategy)."""
+        wanted, spec = new["spec"], dict(old["spec"])
+        if subresource == "ephemeralcontainers":
+            keep(spec, wanted, "ephemeralContainers")
+        else:
+            for key in ("containers", "initContainers"):
+                if key in spec:
+                    spec[key] = _resized(spec[key], wanted.get(key) or [])
+        new["spec"] = spec
+        keep(new, old, "status")
+
     def validate(self, new: Object) -> list[FieldError]:
         return validate_spec(new["spec"])
+
+    def validate_subresource(self, subresource: str, new: Object, old: Object) -> list[FieldError]:
+        if subresource == "ephemeralcontainers":
+            return _ephemeral_errors(new["spec"], old["spec"])
+        after = qos_class(new["spec"])
+        if subresource == "resize" and after != old["status"].get("qosClass", after):
+            before = old["status"]["qosClass"]
+            return [invalid_value("spec", before, "Pod QOS Class may not change as a result of resizing")]
+        return []
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         if new["spec"] == old["spec"]:
@@ -86,6 +115,41 @@ class PodStrategy(Strategy):
         if not spec.get("nodeName") or old["status"].get("phase") in ("Succeeded", "Failed"):
             return 0
         return grace if grace >= 0 else 1
+
+
+def _resized(containers: list[Object], wanted: list[Object]) -> list[Object]:
+    """`containers` with the resources that those of the same name in `wanted` have."""
+    named = {container.get("name"): container for container in wanted}
+    resized = []
+    for container in containers:
+        changed = dict(container)
+        for key in ("resources", "resizePolicy"):
+            keep(changed, named.get(container.get("name"), container), key)
+        resized.append(changed)
+    return resized
+
+
+def _ephemeral_errors(spec: Object, before: Object) -> list[FieldError]:
+    """ValidatePodEphemeralContainersUpdate: they are only ever added."""
+    errors = []
+    now = {container.get("name", ""): container for container in spec.get("ephemeralContainers") or ()}
+    for old in before.get("ephemeralContainers") or ():
+        name = old["name"]
+        if now.get(name) != old:
+            done = "removed" if name not in now else "changed"
+            text = f'existing ephemeral containers "{name}" may not be {done}'
+            errors.append(forbidden_value("spec.ephemeralContainers", text))
+    taken = {item["name"] for key in ("containers", "initContainers") for item in spec.get(key) or ()}
+    for index, container in enumerate(spec.get("ephemeralContainers") or ()):
+        at, name = f"spec.ephemeralContainers[{index}]", container.get("name", "")
+        if not name:
+            errors.append(required(f"{at}.name"))
+        elif name in taken:
+            errors.append(duplicate(f"{at}.name", name))
+        if not container.get("image"):
+            errors.append(required(f"{at}.image"))
+        taken.add(name)
+    return errors
 
 
 def _fixed(spec: Object) -> Object:

@@ -25,7 +25,7 @@ _TOKEN_EXPIRATION_S = 3600
 
 
 def default_spec(spec: Object) -> None:
-    """What a server adds to a pod's spec before admission."""
+    """What a server adds to a pod's spec before admission, to a template's too."""
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
     for key in ("initContainers", "containers", "ephemeralContainers"):
@@ -45,14 +45,8 @@ def default_spec(spec: Object) -> None:
 
 
 def _default_container(container: Object) -> None:
-    resources = container.get("resources")
-    if resources is None:
-        container["resources"] = resources = {}
-    limits = resources.get("limits")
-    if limits:  # what is limited but not requested is requested
-        requests = resources.setdefault("requests", {})
-        for name, amount in limits.items():
-            requests.setdefault(name, amount)
+    if container.get("resources") is None:
+        container["resources"] = {}
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     if "imagePullPolicy" not in container:
@@ -67,6 +61,22 @@ def _default_container(container: Object) -> None:
         if container.get(key) is not None:
             _default_probe(container[key])
     drop_empty(container, "command", "args", "ports", "env", "envFrom", "volumeMounts")
+
+
+def default_pod(spec: Object) -> None:
+    """What only pods get, not templates (SetDefaults_Pod)."""
+    for key in ("initContainers", "containers"):
+        for container in spec.get(key) or ():
+            limits = container["resources"].get("limits")
+            if limits:  # what is limited but not requested is requested
+                requests = container["resources"].setdefault("requests", {})
+                for name, amount in limits.items():
+                    requests.setdefault(name, amount)
+            if spec.get("hostNetwork"):
+                for port in container.get("ports") or ():
+                    if not port.get("hostPort"):
+                        port["hostPort"] = port.get("containerPort", 0)
+    spec.setdefault("enableServiceLinks", True)
 
 
 def _pull_policy(image: str) -> str:

@@ -1,67 +1,70 @@
-"""Services: defaults, and the cluster IP that a server allocates (kk/pkg/registry/core/service/storage/alloc.go).
-
-Upstream keeps an IPAddress object for each address; here the addresses in use are those of the services that the
-member's cache holds, so two members may, within the cache's lag, give the same one to two services.
+"""Services: kk/pkg/apis/core/v1/defaults.go SetDefaults_Service, kk/pkg/registry/core/service/strategy.go and
+storage/alloc.go. Cluster IPs and node ports are given out by `serviceallocation`, behind everything here.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import random
-from collections.abc import Callable, Iterable
-
-from harness.apiserver.apierrors import FieldError, invalid_value, not_supported, required, unclassified
-from harness.apiserver.strategies.base import Context, Object, Strategy, drop_empty, keep
+from harness.apiserver.apierrors import FieldError, invalid_value, not_supported, required
+from harness.apiserver.strategies.base import Context, Object, Strategy, drop_empty, keep, section
 from harness.apiserver.strategies.names import dns1035_label
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_NODE_PORTS = range(30000, 32768)
+_WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
+_AFFINITY_S = 10800  # DefaultClientIPServiceAffinitySeconds
 _KEPT = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 
 
 class ServiceStrategy(Strategy):
     name_check = staticmethod(dns1035_label)
     returns_deleted = True
+    create_on_update = True
 
     def default(self, new: Object) -> None:
-        spec = new.get("spec")
-        if spec is None:
-            new["spec"] = spec = {}
+        spec = section(new, "spec")
         kind = spec.setdefault("type", "ClusterIP")
-        spec.setdefault("sessionAffinity", "None")
+        if spec.setdefault("sessionAffinity", "None") == "ClientIP":
+            section(section(spec, "sessionAffinityConfig"), "clientIP").setdefault(
+                "timeoutSeconds", _AFFINITY_S
+            )
+        else:
+            spec.pop("sessionAffinityConfig", None)
         for port in spec.get("ports") or ():
             port.setdefault("protocol", "TCP")
             if not port.get("targetPort"):
                 port["targetPort"] = port.get("port", 0)
         drop_empty(spec, "selector", "externalIPs", "loadBalancerSourceRanges", "ports")
+        if kind in _WITH_NODE_PORTS or (kind == "ClusterIP" and spec.get("externalIPs")):
+            spec.setdefault("externalTrafficPolicy", "Cluster")
         if kind != "ExternalName":
             spec.setdefault("internalTrafficPolicy", "Cluster")
-        if kind in ("NodePort", "LoadBalancer"):
-            spec.setdefault("externalTrafficPolicy", "Cluster")
+            _default_families(spec)
         if kind == "LoadBalancer":
             spec.setdefault("allocateLoadBalancerNodePorts", True)
-        if kind != "ExternalName":
-            spec.setdefault("ipFamilies", ["IPv4"])
-            spec.setdefault("ipFamilyPolicy", "SingleStack")
-        new.setdefault("status", {}).setdefault("loadBalancer", {})
+        self.default_status(new)
+
+    def default_status(self, new: Object) -> None:
+        balancer = section(section(new, "status"), "loadBalancer")
+        if (new.get("spec") or {}).get("type") == "LoadBalancer":
+            for ingress in balancer.get("ingress") or ():
+                if ingress.get("ip"):
+                    ingress.setdefault("ipMode", "VIP")
 
     def prepare_create(self, new: Object, context: Context) -> None:
         new["status"] = {"loadBalancer": {}}
+        if new["spec"].get("clusterIP") == "None":
+            new["spec"]["clusterIPs"] = ["None"]
 
     def prepare_update(self, new: Object, old: Object, context: Context) -> None:
         keep(new, old, "status")
         spec, before = new["spec"], old["spec"]
-        if spec["type"] == "ExternalName" or before["type"] == "ExternalName":
-            return
-        for key in _KEPT:
-            if not spec.get(key):
-                keep(spec, before, key)
-        old_ports = {_port_key(port): port.get("nodePort") for port in before.get("ports") or ()}
-        if spec["type"] in ("NodePort", "LoadBalancer"):
-            for port in spec.get("ports") or ():
-                number = old_ports.get(_port_key(port))
-                if number and not port.get("nodePort"):
-                    port["nodePort"] = number
+        if spec["type"] != "ExternalName" and before["type"] != "ExternalName":
+            for key in _KEPT:
+                if not spec.get(key):
+                    keep(spec, before, key)
+        if spec["type"] in _WITH_NODE_PORTS:
+            _keep_node_ports(spec, before)
+        if spec["type"] != before["type"]:
+            _drop_of_other_type(spec, before)
 
     def validate(self, new: Object) -> list[FieldError]:
         spec = new["spec"]
@@ -91,46 +94,42 @@ class ServiceStrategy(Strategy):
         return []
 
 
+def _default_families(spec: Object) -> None:
+    """Of a cluster with IPv4 services. Endpoints without a selector may be of both families (alloc.go)."""
+    if spec.get("clusterIP") == "None" and not spec.get("selector"):
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"])
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack")
+    spec.setdefault("ipFamilies", ["IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+
+def _keep_node_ports(spec: Object, before: Object) -> None:
+    old_ports = {_port_key(port): port.get("nodePort") for port in before.get("ports") or ()}
+    for port in spec.get("ports") or ():
+        number = old_ports.get(_port_key(port))
+        if number and not port.get("nodePort"):
+            port["nodePort"] = number
+
+
+def _drop_of_other_type(spec: Object, before: Object) -> None:
+    """dropTypeDependentFields (strategy.go): what was allocated for the old type goes, unless the client changed it."""
+    kind = spec["type"]
+    gone: list[str] = []
+    if kind == "ExternalName":
+        gone += [*_KEPT, "internalTrafficPolicy"]
+    if kind not in _WITH_NODE_PORTS:
+        numbers = [port.get("nodePort") for port in spec.get("ports") or ()]
+        if numbers == [port.get("nodePort") for port in before.get("ports") or ()]:
+            for port in spec.get("ports") or ():
+                port.pop("nodePort", None)
+        if not spec.get("externalIPs"):
+            gone.append("externalTrafficPolicy")
+    if kind != "LoadBalancer":
+        gone += ["allocateLoadBalancerNodePorts", "loadBalancerClass", "healthCheckNodePort"]
+    for key in gone:
+        if spec.get(key) == before.get(key):
+            spec.pop(key, None)
+
+
 def _port_key(port: Object) -> tuple[object, object]:
     return port.get("port"), port.get("protocol", "TCP")
-
-
-class Allocator:
-    """Chooses free cluster IPs and node ports; `used()` gives the specs of the services that exist."""
-
-    def __init__(self, cidr: str, used: Callable[[], Iterable[Object]], rng: random.Random) -> None:
-        self._network = ipaddress.ip_network(cidr)
-        self._used = used
-        self._rng = rng
-
-    def allocate(self, new: Object) -> None:
-        """Fill in clusterIP, clusterIPs and node ports where they are missing."""
-        spec = new["spec"]
-        if spec["type"] == "ExternalName":
-            return
-        if not spec.get("clusterIP"):
-            spec["clusterIP"] = self._address()
-        spec["clusterIPs"] = [spec["clusterIP"]]
-        if spec["type"] in ("NodePort", "LoadBalancer"):
-            self._ports(spec)
-
-    def _address(self) -> str:
-        used = {spec.get("clusterIP") for spec in self._used()}
-        last = self._network.num_addresses - 2
-        start = self._rng.randint(2, last)
-        for step in range(last):
-            address = str(self._network[1 + (start + step) % last])
-            if address not in used:
-                return address
-        raise unclassified("failed to allocate a serviceIP: range is full")
-
-    def _ports(self, spec: Object) -> None:
-        used = {port.get("nodePort") for other in self._used() for port in other.get("ports") or ()}
-        for port in spec.get("ports") or ():
-            if port.get("nodePort"):
-                continue
-            free = [number for number in _NODE_PORTS if number not in used]
-            if not free:
-                raise unclassified("failed to allocate a nodePort: range is full")
-            port["nodePort"] = self._rng.choice(free)
-            used.add(port["nodePort"])

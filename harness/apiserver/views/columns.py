@@ -6,43 +6,30 @@ their name and when they were created, as upstream's default convertor does (as/
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import lru_cache
 
+import msgspec
+
+from harness.apiserver.customresources.columns import printer_of
 from harness.apiserver.resources import Resource
+from harness.apiserver.views.accesscells import ACCESS
 from harness.apiserver.views.ages import since
+from harness.apiserver.views.networkcells import NETWORK
 from harness.apiserver.views.podcells import pod_cells
+from harness.apiserver.views.printer import AGE as _AGE
+from harness.apiserver.views.printer import AGE_TEXT as _AGE_TEXT
+from harness.apiserver.views.printer import NAME as _NAME
+from harness.apiserver.views.printer import NAME_TEXT as _NAME_TEXT
+from harness.apiserver.views.printer import NONE as _NONE
+from harness.apiserver.views.printer import Cells, Object, Printer
+from harness.apiserver.views.printer import age as _age
+from harness.apiserver.views.printer import column as _column
+from harness.apiserver.views.printer import named as _named
+from harness.apiserver.views.storagecells import STORAGE
+from harness.apiserver.views.workloadcells import WORKLOADS
 
-Object = dict[str, Any]
-Cells = list[Any]
-_NONE = "<none>"
 _UNKNOWN = "<unknown>"
-_NAME_TEXT = (
-    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
-    "client to request the generation of an appropriate name automatically."
-)
-_AGE_TEXT = (
-    "CreationTimestamp is a timestamp representing the server time when this object was created. Populated by the "
-    "system. Read-only. Null for lists."
-)
 _ROLE = "node-role.kubernetes.io/"
-
-
-class Printer(NamedTuple):
-    columns: list[Object]
-    cells: Callable[[Object, float], Cells]
-
-
-def _column(name: str, type_: str = "string", priority: int = 0, text: str = "", format_: str = "") -> Object:
-    return {"name": name, "type": type_, "format": format_, "description": text, "priority": priority}
-
-
-_NAME = _column("Name", text=_NAME_TEXT, format_="name")
-_AGE = _column("Age", text=_AGE_TEXT)
-
-
-def _age(obj: Object, now: float) -> str:
-    return since(obj["metadata"].get("creationTimestamp"), now)
 
 
 def _node(obj: Object, now: float) -> Cells:
@@ -143,13 +130,6 @@ def _csi_driver(obj: Object, now: float) -> Cells:
         ",".join(spec.get("volumeLifecycleModes") or ()),
         _age(obj, now),
     ]
-
-
-def _named(*between: Callable[[Object], Any]) -> Callable[[Object, float], Cells]:
-    def cells(obj: Object, now: float) -> Cells:
-        return [obj["metadata"]["name"], *(get(obj) for get in between), _age(obj, now)]
-
-    return cells
 
 
 _PRINTERS: dict[str, Printer] = {
@@ -266,11 +246,20 @@ _PRINTERS: dict[str, Printer] = {
         _named(lambda obj: obj.get("handler", "")),
     ),
 }
+_PRINTERS |= WORKLOADS | NETWORK | STORAGE | ACCESS
 _DEFAULT = Printer(
     [_NAME, _column("Created At", "date", text=_AGE_TEXT)],
     lambda obj, now: [obj["metadata"]["name"], obj["metadata"].get("creationTimestamp", _UNKNOWN)],
 )
 
 
+@lru_cache(maxsize=256)
+def _custom(columns: bytes) -> Printer:
+    return printer_of(msgspec.json.decode(columns))
+
+
 def printer_for(resource: Resource) -> Printer:
+    if resource.custom:
+        return _custom(resource.custom)
+    resource = resource.hub or resource
     return _PRINTERS.get(resource.group_resource, _DEFAULT)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from harness.apiserver.conversion import shown
 from harness.apiserver.resources import Resource
 from harness.apiserver.views.columns import printer_for
 from harness.apiserver.views.partial import partial_object
@@ -24,6 +25,7 @@ class Tables:
     def __init__(self, resource: Resource, version: str, include: str, wall: Callable[[], float]) -> None:
         if include not in INCLUDE:
             raise StatusError(bad_request(f"unrecognized includeObject value: {include!r}".replace("'", '"')))
+        self._resource = resource
         self._printer = printer_for(resource)
         self._version = version
         self._include = include
@@ -51,8 +53,13 @@ class Tables:
         return _encode(table)[:-1] + b',"rows":['
 
     def _row(self, body: bytes) -> bytes:
-        cells = _encode(self._printer.cells(_decode(body), self._wall()))
+        obj = _decode(body)
+        if "name" in obj["metadata"]:
+            cells = _encode(self._printer.cells(obj, self._wall()))
+        else:  # a bookmark's object, which has nothing to show
+            cells = _encode([""] * len(self._printer.columns))
         if self._include == "None":
             return b'{"cells":' + cells + b"}"
-        shown = body if self._include == "Object" else partial_object(body, self._version)
-        return b'{"cells":' + cells + b',"object":' + shown + b"}"
+        whole = self._include == "Object"
+        carried = shown(self._resource, body) if whole else partial_object(body, self._version)
+        return b'{"cells":' + cells + b',"object":' + carried + b"}"

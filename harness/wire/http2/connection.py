@@ -6,9 +6,14 @@ from collections.abc import Sequence
 
 from harness.wire.http2 import frames, limits
 from harness.wire.http2.errors import ErrorCode
+from harness.wire.http2.events import Event
 from harness.wire.http2.receiving import FrameReceiver
 from harness.wire.http2.sending import ANSWERED, ENDING, LOCAL_ENDED, Stream
 from harness.wire.http2.settings import DEFAULT_WINDOW, PROTOCOL_DEFAULTS, encode_settings
+from harness.wire.http2.state import SETTINGS_NEXT
+
+_HELD = 1 << 32
+"""More than any window, so that it is closed whatever the peer gives."""
 
 
 class Connection(FrameReceiver):
@@ -115,6 +120,18 @@ class Connection(FrameReceiver):
         """
         self._acknowledge(stream_id, count)
 
+    def hold_data(self) -> None:
+        """Send no DATA, as if the peer's windows were closed; everything else goes on. Not to be called twice."""
+        self._sender.window -= _HELD
+
+    def release_data(self) -> list[Event]:
+        """Send what `hold_data` has held back; the `Drained` events of streams that waited for nothing else."""
+        events = self._events = []
+        self._sender.window += _HELD
+        self._sender.pump(self._on_drained)
+        self._events = []
+        return events
+
     def take_output(self) -> bytes:
         """Everything queued for the socket, in order; b"" where nothing is."""
         return self._sender.take()
@@ -127,6 +144,16 @@ class Connection(FrameReceiver):
         """Bytes given to `send_data` that flow control still holds back."""
         stream = self._streams.get(stream_id)
         return 0 if stream is None else stream.unsent
+
+    @property
+    def unsent_answers(self) -> dict[int, int]:
+        """Streams that have been given all of their data and wait to send it, with the bytes of each."""
+        return {number: stream.unsent for number, stream in self._streams.items() if stream.flags & ENDING}
+
+    @property
+    def established(self) -> bool:
+        """Whether the peer's preface has come, its SETTINGS included."""
+        return not self._preface and self._expect != SETTINGS_NEXT
 
     @property
     def open_streams(self) -> int:

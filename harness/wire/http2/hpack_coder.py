@@ -19,7 +19,7 @@ except ImportError:  # a platform without its wheel
 
 HeaderList: TypeAlias = list[tuple[bytes, bytes]]
 
-DECODED_LIMIT = 64 << 20
+DECODED_LIMIT = 16 << 20
 """Bytes of one decoded header list at which a decoder gives up in the middle, its state lost. Far above any announced
 limit: that one is checked on the decoded list, so that the connection outlives a list that is merely too long."""
 

@@ -36,7 +36,9 @@ class FrameReceiver(MessageReceiver):
                 data = self._take_preface(data)
             self._take_frames(data)
         except ProtocolError as error:
-            self._error = error
+            # Not the error itself: its traceback holds our callers, and a connection that holds these is never freed
+            # but by the garbage collector.
+            self._error = ProtocolError(error.code, error.detail)
             error.events = events
             self._events = []
             self._send_goaway(error.code, error.detail.encode()[:200])

@@ -8,6 +8,6 @@ to the served resources and the lists of them, not every kind that Kubernetes ha
 
 from harness.wire.protobuf.decoding import decode_object
 from harness.wire.protobuf.encoding import encode_object
-from harness.wire.protobuf.wireformat import MAGIC, ProtobufError
+from harness.wire.protobuf.wireformat import MAGIC, ProtobufError, UnknownKind
 
-__all__ = ["MAGIC", "ProtobufError", "decode_object", "encode_object"]
+__all__ = ["MAGIC", "ProtobufError", "UnknownKind", "decode_object", "encode_object"]

@@ -14,6 +14,7 @@ from harness.wire.protobuf.wireformat import (
     MAGIC,
     VARINT,
     ProtobufError,
+    UnknownKind,
     check_tag,
     length,
     signed,
@@ -29,7 +30,7 @@ _YEAR_1_S, _YEAR_10000_S = -62_135_596_800, 253_402_300_800
 def decode_object(body: bytes) -> Object:
     """The object in an envelope, kind and apiVersion first; fields that the table lacks are skipped.
 
-    Raises ProtobufError for malformed bytes and for a kind that the table lacks.
+    Raises ProtobufError for malformed bytes, UnknownKind for a kind that the table lacks.
     """
     if not body:
         raise ProtobufError("empty data")
@@ -40,16 +41,16 @@ def decode_object(body: bytes) -> Object:
         )
     if len(body) == len(MAGIC):
         raise ProtobufError("empty body")
-    api_version, kind, start, stop = _envelope(body)
+    api_version, kind, start, stop = envelope_of(body)
     message = message_of(api_version, kind)
     if message is None:
-        raise ProtobufError(f"no protobuf message for kind {kind[:100]!r} in version {api_version[:100]!r}")
+        raise UnknownKind(f"no protobuf message for kind {kind[:100]!r} in version {api_version[:100]!r}")
     found: Object = {"kind": kind, "apiVersion": api_version}
     _read(body, start, stop, message, found)
     return found
 
 
-def _envelope(body: bytes) -> tuple[str, str, int, int]:
+def envelope_of(body: bytes) -> tuple[str, str, int, int]:
     """apiVersion, kind, and where the raw object starts and stops (runtime.Unknown)."""
     types: dict[int, str] = {}
     raw = (0, 0)
@@ -146,7 +147,7 @@ def _nested(data: bytes, at: int, end: int, field: Field, message: Message, into
 
 
 def _scalar(data: bytes, at: int, end: int, field: Field, into: Object) -> None:
-    read = _READERS[field.kind]
+    read = READERS[field.kind]
     if field.shape is not Shape.MAP:
         _put(field, read(data, at, end), into)
         return
@@ -231,7 +232,7 @@ def _fields_v1(data: bytes, at: int, end: int) -> Any:
     return None
 
 
-_READERS: dict[str, Callable[[bytes, int, int], Any]] = {
+READERS: dict[str, Callable[[bytes, int, int], Any]] = {
     "string": _string,
     "bytes": _bytes,
     "Quantity": _quantity,

@@ -1,6 +1,6 @@
 """The table of message types, compiled at first use.
 
-A line of `objects.py` and `pods.py` is ``Name: number jsonName type; ...``. Types: ``string int bool bytes Time
+A line of `objects.py` and its neighbours is ``Name: number jsonName type; ...``. Types: ``string int bool bytes Time
 MicroTime Quantity IntOrString FieldsV1`` or another message; ``*T`` a pointer, whose zero value is kept; ``[]T``
 repeated; ``{T}`` a map from string to a scalar; ``!T`` without omitempty, in JSON even if zero (null for a pointer or
 a list); ``~T`` with omitzero. A field named ``.`` is embedded: its fields are in JSON the message's own.
@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from harness.wire.protobuf import objects, pods
+from harness.wire.protobuf import access, network, objects, pods, storage
 from harness.wire.protobuf.wireformat import LENGTH, VARINT, put_varint
 
 _ZEROS: dict[str, Any] = {"string": "", "int": 0, "bool": False}
@@ -20,7 +20,7 @@ SCALARS = frozenset({*_ZEROS, "bytes", "Time", "MicroTime", "Quantity", "IntOrSt
 LIST = "List"
 ANY_VERSION = frozenset({"DeleteOptions"})
 """Registered in every group version (am/apis/meta/v1/register.go)."""
-KINDS = {
+_KINDS = {
     "v1": frozenset(
         {
             "Binding",
@@ -41,6 +41,11 @@ KINDS = {
     "node.k8s.io/v1": frozenset({"RuntimeClass"}),
     "policy/v1": frozenset({"Eviction"}),
     "storage.k8s.io/v1": frozenset({"CSIDriver", "CSINode"}),
+}
+_TABLES = (_KINDS, access.KINDS, network.KINDS, storage.KINDS)
+KINDS = {
+    version: frozenset[str]().union(*(table.get(version, ()) for table in _TABLES))
+    for version in sorted({version for table in _TABLES for version in table})
 }
 
 
@@ -92,7 +97,8 @@ class Message:
 
 @cache
 def _lines() -> dict[str, str]:
-    text = (objects.MESSAGES + pods.MESSAGES).replace("\n    ", " ")
+    tables = (objects.MESSAGES, pods.MESSAGES, access.MESSAGES, network.MESSAGES, storage.MESSAGES)
+    text = "".join(tables).replace("\n    ", " ")
     return dict(line.split(":", 1) for line in text.splitlines() if line)
 
 

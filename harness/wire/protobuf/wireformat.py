@@ -15,6 +15,10 @@ class ProtobufError(SwarmletError, ValueError):
     """A body that a Go server would not unmarshal, or an object that has no protobuf form; str() says why."""
 
 
+class UnknownKind(ProtobufError):
+    """An object of a kind that the table of message types lacks."""
+
+
 def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     """(value, where it ends), unsigned. Raises ProtobufError."""
     value = shift = 0

@@ -15,6 +15,7 @@ from harness.apiserver.auth.authentication import (
     admin_user,
 )
 from harness.apiserver.clock import VirtualClock
+from harness.apiserver.exchange import ClientCertificate
 from harness.apiserver.metrics.families import Metrics
 
 KEY = b"a key that all members of a pool share"
@@ -26,7 +27,9 @@ class Setup:
         self.clock = VirtualClock()
         self.metrics = Metrics()
         self.accounts = AccountTokens(KEY, self.clock.wall, Random(1))
-        self.authenticator = Authenticator(self.metrics, {"admin-token": ADMIN}, self.accounts)
+        self.authenticator = Authenticator(
+            self.metrics, {"admin-token": ADMIN}, self.accounts, self.clock.wall
+        )
 
     def user(self, authorization: str | None) -> UserInfo | None:
         headers = {} if authorization is None else {"authorization": authorization}
@@ -161,3 +164,101 @@ def test_users_are_counted_in_few_classes() -> None:
 )
 def test_a_node_needs_both_its_name_and_its_group(user: UserInfo, node: str | None) -> None:
     assert user.node_name == node
+
+
+# ---- client certificates -------------------------------------------------------------------------------------------
+def certificate(
+    name: str = "jane", *groups: str, begins_s: float = -10, ends_s: float = 10
+) -> ClientCertificate:
+    """One of jane's; times are relative to the clock's beginning."""
+    now = VirtualClock().wall()
+    return ClientCertificate(name, groups, now + begins_s, now + ends_s, f"{name}{groups}")
+
+
+def shown(setup: Setup, shown: ClientCertificate | None, token: str = "") -> UserInfo | None:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    return setup.authenticator.authenticate(headers, shown)
+
+
+def test_a_certificate_s_name_and_groups_are_the_user_s() -> None:
+    setup = Setup()
+    user = shown(setup, certificate("jane", "team", "system:nodes"))
+    assert user == UserInfo(
+        "jane",
+        ("team", "system:nodes", "system:authenticated"),
+        extra=(
+            (
+                "authentication.kubernetes.io/credential-id",
+                ("X509SHA256=jane('team', 'system:nodes')",),
+            ),
+        ),
+    )
+    assert shown(setup, certificate("jane", "team", "system:nodes")) is user  # made once
+    assert shown(setup, certificate("jane", "system:authenticated")).groups == ("system:authenticated",)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("kind", "token", "user"),
+    [
+        (certificate(), "", "jane"),
+        (certificate(), "admin-token", "jane"),
+        (certificate(), "nonsense", "jane"),
+        (certificate(""), "", "system:anonymous"),
+        (certificate(""), "admin-token", "kubernetes-admin"),
+        (certificate(""), "nonsense", None),
+        (certificate(ends_s=0), "", None),
+        (certificate(ends_s=0), "admin-token", "kubernetes-admin"),
+        (certificate(begins_s=1), "", None),
+        (certificate(begins_s=0, ends_s=1), "", "jane"),
+        (None, "", "system:anonymous"),
+    ],
+)
+def test_certificates_and_tokens_together(
+    kind: ClientCertificate | None, token: str, user: str | None
+) -> None:
+    found = shown(Setup(), kind, token)
+    assert (None if found is None else found.name) == user
+
+
+def test_a_certificate_ends_while_its_connection_is_open() -> None:
+    setup, held = Setup(), certificate(ends_s=10)
+    assert shown(setup, held) is not None
+    setup.clock.advance(9.9)
+    assert shown(setup, held) is not None
+    setup.clock.advance(0.2)
+    assert shown(setup, held) is None
+    assert setup.attempts("error") == 1
+
+
+def test_what_is_remembered_of_certificates_is_bounded() -> None:
+    setup = Setup()
+    for number in range(20_010):
+        shown(setup, certificate(f"u{number}"))
+    assert len(setup.authenticator._certified) <= 20_000
+
+
+# ---- reviews -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("audiences", "asked", "found"),
+    [
+        ((), (), [ISSUER]),
+        ((), ("vault",), None),
+        (("vault",), ("vault", "other"), ["vault"]),
+        (("vault",), (), None),
+        (("vault", ISSUER), (ISSUER, "vault"), [ISSUER, "vault"]),
+    ],
+)
+def test_a_token_is_reviewed_for_audiences(
+    audiences: tuple[str, ...], asked: tuple[str, ...], found: list[str] | None
+) -> None:
+    setup = Setup()
+    token = setup.accounts.issue("ns", Ref("default"), 600, audiences).token
+    review = setup.authenticator.review(token, asked)
+    assert (None if review is None else list(review[1])) == found
+
+
+def test_the_admin_s_token_is_good_for_whatever_is_asked() -> None:
+    setup = Setup()
+    assert setup.authenticator.review("admin-token", ("vault",)) == (ADMIN, ("vault",))
+    assert Authenticator(setup.metrics, {"t": ADMIN}).review("t") == (ADMIN, ())
+    assert Authenticator(setup.metrics, {}).review("t") is None

@@ -10,13 +10,14 @@ from harness.apiserver.auth.authentication import UserInfo, account_user, admin_
 from harness.apiserver.auth.authorization import Authorizer
 from harness.apiserver.auth.impersonation import Impersonation
 from harness.apiserver.auth.nodeauthorizer import NodeAuthorizer
-from harness.apiserver.auth.rbac import Binding, Rbac, Rule
+from harness.apiserver.auth.rules import Rule
 from harness.apiserver.clock import VirtualClock
 from harness.apiserver.metrics.families import Metrics
 from harness.apiserver.model.capacity import Host
 from harness.apiserver.model.costs import Costs
 from harness.wire.paths import parse_path
 from harness.wire.status import StatusError
+from tests.apiserver.auth.policies import granting
 
 ADMIN = admin_user()
 SOMEONE = UserInfo("someone", ("system:authenticated",))
@@ -28,7 +29,7 @@ class Setup:
         clock = VirtualClock()
         self.metrics = Metrics()
         node = NodeAuthorizer(clock, Host(clock, None, Costs()), Random(1), self.metrics)
-        rbac = Rbac([Binding("r", rules, users=("someone",))])
+        rbac = granting(*rules)
         self.impersonation = Impersonation(self.metrics, Authorizer(self.metrics, node, rbac))
 
     def become(self, user: UserInfo = ADMIN, **headers: str) -> UserInfo:

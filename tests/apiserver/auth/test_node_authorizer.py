@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from random import Random
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from harness.apiserver.auth.authentication import UserInfo, admin_user
 from harness.apiserver.auth.authorization import Authorizer, forbidden_message, forbidden_status
 from harness.apiserver.auth.nodeauthorizer import NodeAuthorizer, NodeAuthorizerOptions
+from harness.apiserver.auth.nodelag import MEASURED, Lag
 from harness.apiserver.clock import VirtualClock
 from harness.apiserver.metrics.families import Metrics
 from harness.apiserver.model.capacity import WATCH, Host
@@ -19,7 +19,7 @@ from tests.apiserver.auth.pods import configmap_volume, pod, secret_volume
 
 N1 = UserInfo("system:node:n1", ("system:nodes", "system:authenticated"))
 N2 = UserInfo("system:node:n2", ("system:nodes", "system:authenticated"))
-NO_LAG = NodeAuthorizerOptions(lag_median_s=0.0)
+NO_LAG = NodeAuthorizerOptions(Lag())
 NO_PATH = "no relationship found between node 'n1' and this object"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 CSINODES = "/apis/storage.k8s.io/v1/csinodes"
@@ -36,7 +36,7 @@ class Setup:
         self.authorizer = Authorizer(self.metrics, self.node)
 
     def hear(self, kind: str, body: bytes) -> None:
-        self.node.on_pod(kind, body)
+        self.node.informer.on_pod(kind, body)
         self.clock.advance(0)
 
     def bind(self) -> None:
@@ -248,11 +248,11 @@ def test_a_node_user_without_a_name_is_refused() -> None:
 
 
 def test_status_changes_of_a_bound_pod_do_no_work() -> None:
-    setup = Setup(NodeAuthorizerOptions(lag_median_s=1.0))
+    setup = Setup(NodeAuthorizerOptions(Lag("fixed", 1.0)))
     setup.bind()
     for _ in range(5):
         setup.hear("MODIFIED", pod("p1", "n1", volumes=[secret_volume("s1")]))
-    assert setup.node.backlog == 1
+    assert setup.node.informer.backlog == 1
 
 
 def test_a_pod_created_anew_on_another_node_moves_access() -> None:
@@ -266,7 +266,7 @@ def test_a_pod_created_anew_on_another_node_moves_access() -> None:
 
 
 def test_the_graph_changes_after_the_lag_and_the_hosts_work() -> None:
-    setup = Setup(NodeAuthorizerOptions(lag_median_s=0.002, lag_sigma=0.0), cores=1.0)
+    setup = Setup(NodeAuthorizerOptions(Lag("fixed", 0.002)), cores=1.0)
     setup.bind()
     setup.clock.advance(0.002)
     assert setup.reason("/api/v1/namespaces/na/secrets/s1") == NO_PATH
@@ -292,7 +292,7 @@ def test_a_stalled_informer_delivers_everything_later_and_in_order() -> None:
     setup.hear("ADDED", pod("p2", "n1", volumes=[secret_volume("s1")]))
     setup.clock.advance(19.9)
     assert setup.reason("/api/v1/namespaces/na/secrets/s1") == NO_PATH
-    assert setup.node.backlog == 3
+    assert setup.node.informer.backlog == 3
     setup.clock.advance(0.2)
     assert setup.reason("/api/v1/namespaces/na/secrets/s1") is None
     assert setup.node.graph.pods == 1
@@ -300,19 +300,19 @@ def test_a_stalled_informer_delivers_everything_later_and_in_order() -> None:
 
 
 def test_stalling_holds_back_what_is_already_on_its_way() -> None:
-    setup = Setup(NodeAuthorizerOptions(lag_median_s=1.0, lag_sigma=0.0))
+    setup = Setup(NodeAuthorizerOptions(Lag("fixed", 1.0)))
     setup.bind()
     setup.node.stall(5)
     setup.clock.advance(4.9)
-    assert setup.node.backlog == 1
+    assert setup.node.informer.backlog == 1
     setup.clock.advance(0.2)
-    assert setup.node.backlog == 0
+    assert setup.node.informer.backlog == 0
 
 
 def test_events_are_never_overtaken() -> None:
-    setup = Setup(NodeAuthorizerOptions(lag_median_s=0.001, lag_sigma=2.0))
+    setup = Setup(NodeAuthorizerOptions(Lag("lognormal", 0.001, 2.0)))
     for i in range(300):
-        setup.node.on_pod("ADDED", pod("p", "n1", uid=str(i), volumes=[secret_volume(f"s{i}")]))
+        setup.node.informer.on_pod("ADDED", pod("p", "n1", uid=str(i), volumes=[secret_volume(f"s{i}")]))
         setup.clock.advance(0.0001)
     setup.clock.advance(60)
     assert setup.reason("/api/v1/namespaces/na/secrets/s299") is None
@@ -322,9 +322,8 @@ def test_events_are_never_overtaken() -> None:
 def test_the_lag_is_the_measured_one() -> None:
     """Of 100 reads authorized 0.8 ms after the informer's event 2 to 3 are refused; of these 99 in 100 are not 6 ms
     later (costs.py's source: three real members at rest)."""
-    options = NodeAuthorizerOptions()
     rng = Random(3)
-    lags = [options.lag_median_s * math.exp(options.lag_sigma * rng.gauss(0, 1)) for _ in range(200_000)]
+    lags = [MEASURED.draw(rng) for _ in range(200_000)]
     refused = [lag for lag in lags if lag > 0.0008]
     assert 0.02 < len(refused) / len(lags) < 0.03
     assert sum(lag > 0.0068 for lag in refused) / len(refused) < 0.02
@@ -332,9 +331,9 @@ def test_the_lag_is_the_measured_one() -> None:
 
 def test_the_same_seed_draws_the_same_lags() -> None:
     def history(seed: int) -> list[float]:
-        setup = Setup(NodeAuthorizerOptions(lag_median_s=0.001), seed=seed)
+        setup = Setup(NodeAuthorizerOptions(Lag("lognormal", 0.001, 1.4)), seed=seed)
         for i in range(20):
-            setup.node.on_pod("ADDED", pod(f"p{i}", "n1"))
+            setup.node.informer.on_pod("ADDED", pod(f"p{i}", "n1"))
         times = []
         while (due := setup.clock.next_at()) is not None:
             setup.clock.run_until(due)

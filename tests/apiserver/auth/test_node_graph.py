@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.apiserver.auth.nodegraph import Graph, Vertex, decode_pod, references
+from harness.apiserver.auth.nodegraph import Graph
+from harness.apiserver.auth.nodereferences import Vertex, decode_pod, references
 from tests.apiserver.auth.pods import pod, secret_volume
 
 SECRET, CONFIGMAP = Vertex.SECRET, Vertex.CONFIGMAP

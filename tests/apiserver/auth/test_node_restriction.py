@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from harness.apiserver.admission.attributes import Attributes, Operation
+from harness.apiserver.admission.nodeaudience import AudienceCheck
 from harness.apiserver.admission.noderestriction import NodeRestriction
 from harness.apiserver.auth.authentication import UserInfo, admin_user
 from harness.apiserver.resources import RESOURCES
+from harness.wire.paths import RequestInfo
 from harness.wire.status import StatusError
 from tests.apiserver.auth.pods import pod, secret_volume
 
@@ -231,3 +233,156 @@ def test_tokens_are_bound_to_pods_on_the_node(request_body: dict[str, Any], expe
 
 def test_events_are_free() -> None:
     assert refusal(CREATE, "events", new=obj("e")) is None
+
+
+def test_a_node_reports_a_claim_s_size_and_nothing_else_of_it() -> None:
+    old = {
+        "metadata": {"name": "c", "namespace": "na", "finalizers": ["f"], "resourceVersion": "1"},
+        "spec": {"volumeName": "v"},
+        "status": {"phase": "Bound", "capacity": {"storage": "1Gi"}},
+    }
+    grown = {
+        **old,
+        "metadata": {**old["metadata"], "resourceVersion": "", "managedFields": [{}]},
+        "status": {
+            "phase": "Bound",
+            "capacity": {"storage": "2Gi"},
+            "conditions": [{"type": "FileSystemResizePending"}],
+            "allocatedResources": {"storage": "2Gi"},
+            "allocatedResourceStatuses": {"storage": "NodeResizePending"},
+        },
+    }
+
+    def status(new: dict[str, Any], operation: Operation = UPDATE) -> str | None:
+        more = {"subresource": "status", "new": new, "old": old}
+        return refusal(operation, "persistentvolumeclaims", "c", **more)
+
+    assert status(grown) is None
+    only = 'node "n1" is not allowed to update fields other than status.capacity and status.conditions'
+    assert status({**grown, "status": {"phase": "Lost"}}) == only
+    assert status({**grown, "metadata": {**old["metadata"], "labels": {"a": "b"}}}) == only
+    assert status({**grown, "spec": {}}) == only
+    assert status(grown, CREATE) == 'unexpected operation "CREATE"'
+    assert refusal(UPDATE, "persistentvolumeclaims", "c", new=grown, old=old) == "may only update PVC status"
+    assert refusal(DELETE, "persistentvolumeclaims", "c") == "may only update PVC status"
+
+
+def test_a_node_does_not_say_where_its_configuration_is() -> None:
+    source = {"configMap": {"name": "c"}}
+    refused = 'node "n1" is not allowed to create pods with a non-nil configSource'
+    assert refusal(CREATE, "nodes", "n1", new=obj("n1", spec={"configSource": source})) == refused
+    refused = 'node "n1" is not allowed to update configSource to a new non-nil configSource'
+    new, old = obj("n1", spec={"configSource": source}), obj("n1", spec={})
+    assert refusal(UPDATE, "nodes", "n1", new=new, old=old) == refused
+    assert refusal(UPDATE, "nodes", "n1", new=new, old=new) is None
+    assert refusal(UPDATE, "nodes", "n1", new=old, old=new) is None
+
+
+def test_a_node_does_not_change_a_pod_s_resource_claims() -> None:
+    old = obj("mine", spec={"nodeName": "n1"}, status={"resourceClaimStatuses": [{"name": "c"}]})
+    new = obj(
+        "mine",
+        spec={"nodeName": "n1"},
+        status={"resourceClaimStatuses": [{"name": "c", "resourceClaimName": "d"}]},
+    )
+    refused = 'node "n1" cannot update resource claim statues'
+    assert refusal(UPDATE, "pods", "mine", subresource="status", new=new, old=old) == refused
+    assert refusal(UPDATE, "pods", "mine", subresource="status", new=old, old=old) is None
+
+
+def test_a_mirror_pod_trusts_no_bundle() -> None:
+    bundle = {"name": "b", "projected": {"sources": [{"clusterTrustBundle": {"path": "x"}}]}}
+    refused = 'node "n1" can not create pods that reference clustertrustbundles'
+    assert refusal(CREATE, "pods", new=mirror(volumes=[bundle])) == refused
+
+
+# ---- audiences of tokens -------------------------------------------------------------------------------------------
+def with_volumes(*volumes: dict[str, Any]) -> bytes:
+    return pod("p", "n1", volumes=list(volumes))
+
+
+def projected(audience: str = "") -> dict[str, Any]:
+    token = {"path": "token", **({"audience": audience} if audience else {})}
+    return {"name": "t", "projected": {"sources": [{"serviceAccountToken": token}]}}
+
+
+OBJECTS = {
+    ("csidrivers.storage.k8s.io", "", "d"): {"spec": {"tokenRequests": [{"audience": "disk"}]}},
+    ("persistentvolumeclaims", "na", "c"): {"spec": {"volumeName": "v"}},
+    ("persistentvolumeclaims", "na", "p-e"): {"spec": {"volumeName": "v"}},
+    ("persistentvolumeclaims", "na", "unbound"): {"spec": {}},
+    ("persistentvolumeclaims", "na", "lost"): {"spec": {"volumeName": "gone"}},
+    ("persistentvolumes", "", "v"): {"spec": {"csi": {"driver": "d"}}},
+}
+
+
+def lookup(kind: str, namespace: str, name: str) -> bytes | None:
+    found = OBJECTS.get((kind, namespace, name))
+    return None if found is None else msgspec.json.encode({"metadata": {"name": name}, **found})
+
+
+def may(user: UserInfo, info: RequestInfo) -> bool:
+    asked = (info.verb, info.namespace, info.resource, info.name)
+    return asked == ("request-serviceaccounts-token-audience", "na", "granted", "sa")
+
+
+CSI = {"name": "v", "csi": {"driver": "d"}}
+CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+EPHEMERAL = {"name": "e", "ephemeral": {"volumeClaimTemplate": {}}}
+
+
+def stranger(audience: str) -> str:
+    not_found = f'audience "{audience}" not found in pod spec volume'
+    return f"{not_found}, system:node:n1 is not authorized to request tokens for this audience"
+
+
+@pytest.mark.parametrize(
+    ("volumes", "audiences", "wanted"),
+    [
+        ([projected()], [], None),
+        ([projected("vault")], ["vault"], None),
+        ([projected(), projected("vault")], ["vault"], None),
+        ([projected()], ["vault"], stranger("vault")),
+        ([], [], stranger("")),
+        ([], ["granted"], None),
+        ([projected("a")], ["a", "b"], "node may only request 0 or 1 audiences"),
+        ([CSI], ["disk"], None),
+        ([CSI], ["vault"], stranger("vault")),
+        ([CLAIM], ["disk"], None),
+        ([EPHEMERAL], ["disk"], None),
+        ([{"name": "h", "hostPath": {"path": "/"}}], ["disk"], stranger("disk")),
+        ([{"name": "v", "persistentVolumeClaim": {"claimName": "unbound"}}], ["disk"], stranger("disk")),
+        (
+            [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}],
+            ["disk"],
+            'error validating audience "disk": persistentvolumeclaim "none" not found',
+        ),
+        (
+            [{"name": "v", "persistentVolumeClaim": {"claimName": "lost"}}],
+            ["disk"],
+            'error validating audience "disk": persistentvolume "gone" not found',
+        ),
+        (
+            [{"name": "v", "csi": {"driver": "none"}}],
+            ["disk"],
+            'error validating audience "disk": csidriver.storage.k8s.io "none" not found',
+        ),
+        ([{"name": "v", "csi": {"driver": "none"}}, CSI], ["disk"], None),
+    ],
+)
+def test_a_node_asks_for_tokens_that_its_pod_s_volumes_need(
+    volumes: list[dict[str, Any]], audiences: list[str], wanted: str | None
+) -> None:
+    body = with_volumes(*volumes)
+    uid = msgspec.json.decode(body)["metadata"]["uid"]
+    restriction = NodeRestriction(lambda namespace, name: body, lambda name: None, AudienceCheck(lookup, may))
+    reference = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid}
+    accounts = next(row for row in RESOURCES if row.resource == "serviceaccounts")
+    new = {"spec": {"audiences": audiences, "boundObjectRef": reference}}
+    attributes = Attributes(CREATE, accounts, "token", "na", "sa", N1, new)
+    if wanted is None:
+        restriction(attributes)
+        return
+    with pytest.raises(StatusError) as refused:
+        restriction(attributes)
+    assert refused.value.status.message == f'serviceaccounts "sa" is forbidden: {wanted}'

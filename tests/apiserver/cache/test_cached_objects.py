@@ -56,12 +56,13 @@ def test_an_object_with_nothing_in_it_has_every_field(row: Any) -> None:
     value = encode_stored({"kind": row.kind, "apiVersion": row.api_version, "metadata": {"name": "x"}})
     fields = ObjectReader(row).read("/k", value, 3).fields
     assert set(fields) == {*row.selectable, "metadata.name"}
-    bools = {"spec.hostNetwork", "spec.unschedulable"}
-    assert all(
-        value == ("false" if name in bools else "")
-        for name, value in fields.items()
-        if "metadata" not in name
-    )
+    absent = {
+        "spec.hostNetwork": "false",
+        "spec.unschedulable": "false",
+        "status.replicas": "0",
+        "status.successful": "0",
+    }
+    assert all(value == absent.get(name, "") for name, value in fields.items() if "metadata" not in name)
 
 
 def test_fields_of_a_pod() -> None:

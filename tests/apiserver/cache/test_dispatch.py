@@ -161,7 +161,10 @@ def test_what_is_sent_is_counted() -> None:
     world.watch(cacher, send_initial_events=True, allow_bookmarks=True)
     world.put(secret("b"))
     value = world.member.value
+    world.member.metrics.render()
     assert value("apiserver_watch_events_total", "", "v1", "secrets") == 3
+    sizes = world.member.metrics.apiserver_watch_events_sizes.labels("", "v1", "secrets")
+    assert sizes.count == 3
     assert value("apiserver_init_events_total", "", "secrets") == 1
     assert value("apiserver_watch_cache_events_dispatched_total", "", "secrets") == 2
     assert value("apiserver_watch_cache_events_received_total", "", "secrets") == 2
@@ -207,16 +210,3 @@ def test_an_informer_that_comes_before_the_cache_is_filled_misses_nothing() -> N
 def _listed(world: World) -> tuple[Any, int]:
     page = world.core.range("/registry/pods/")
     return page.kvs, page.revision
-
-
-def test_object_counts_are_published_once_a_minute() -> None:
-    world = World()
-    cacher = world.member.cacher("secrets")
-    world.settle()
-    world.put(secret("a"))
-    assert world.member.value("apiserver_storage_objects", "secrets") == 0
-    world.settle(62.0)
-    assert world.member.value("apiserver_storage_objects", "secrets") == 1
-    assert world.member.value("apiserver_resource_objects", "", "secrets") == 1
-    size = world.member.value("apiserver_resource_size_estimate_bytes", "", "secrets")
-    assert size == cacher.size_bytes > 0

@@ -23,7 +23,7 @@ from harness.apiserver.store.etcd import EtcdModel, EtcdOptions
 from harness.apiserver.store.replicated import ReplicatedStore
 from harness.apiserver.store.storage import Storage
 
-ROWS = {row.resource: row for row in RESOURCES}
+ROWS = {row.resource: row for row in RESOURCES if row.hub is None}
 
 
 class Client:
@@ -97,8 +97,9 @@ class Member:
         self.storage = Storage(self.store, world.clock, self.host, self.metrics)
         self.storage.start()
 
-    def cacher(self, resource: str, seed: int = 1) -> Cacher:
-        cacher = Cacher(ROWS[resource], self.world.clock, self.host, self.storage, self.metrics, Random(seed))
+    def cacher(self, resource: str, seed: int = 1, *, snapshots: bool = True) -> Cacher:
+        row, clock, rng = ROWS[resource], self.world.clock, Random(seed)
+        cacher = Cacher(row, clock, self.host, self.storage, self.metrics, rng, snapshots=snapshots)
         cacher.start()
         return cacher
 
@@ -117,6 +118,7 @@ class World:
         options = {"fsync_s": 0.0, "rtt_s": 0.0, "compaction_s": 0.0, **etcd}
         names = [f"m{number}" for number in range(members)]
         self.clock = VirtualClock()
+        self.rng = Random(3)
         self.core = StoreCore()
         self.model = EtcdModel(names, Random(7), EtcdOptions.parse(options))
         self.replicated = ReplicatedStore(self.core, self.model, self.clock)

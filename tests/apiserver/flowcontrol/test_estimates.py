@@ -95,7 +95,7 @@ def test_gets_take_one_seat() -> None:
 def test_a_write_pays_afterwards_for_the_watches_it_wakes(watches: int, final: int, extra_s: float) -> None:
     setup = Setup()
     for _ in range(watches):
-        setup.watches.register(parse_path("/api/v1/pods?watch=true"), lambda _: None)
+        setup.watches.count(parse_path("/api/v1/pods?watch=true"), lambda _: None)
     estimate, counted = setup.write("/api/v1/namespaces/a/pods/p/status")
     assert estimate == WorkEstimate(1, final, pytest.approx(extra_s))
     assert counted == watches
@@ -104,7 +104,7 @@ def test_a_write_pays_afterwards_for_the_watches_it_wakes(watches: int, final: i
 def test_the_level_makes_a_write_narrower_and_longer() -> None:
     setup = Setup()
     for _ in range(100):
-        setup.watches.register(parse_path("/api/v1/pods?watch=true"), lambda _: None)
+        setup.watches.count(parse_path("/api/v1/pods?watch=true"), lambda _: None)
     assert setup.write("/api/v1/namespaces/a/pods/p", max_seats=4)[0] == WorkEstimate(
         1, 4, pytest.approx(0.0125)
     )
@@ -113,7 +113,7 @@ def test_the_level_makes_a_write_narrower_and_longer() -> None:
 def test_tokens_wake_nobody() -> None:
     setup = Setup()
     for _ in range(100):
-        setup.watches.register(parse_path("/api/v1/serviceaccounts?watch=true"), lambda _: None)
+        setup.watches.count(parse_path("/api/v1/serviceaccounts?watch=true"), lambda _: None)
     assert setup.write("/api/v1/namespaces/a/serviceaccounts/default/token", "POST") == (WorkEstimate(), None)
 
 
@@ -127,19 +127,19 @@ def test_watches_of_the_kind_the_namespace_and_the_object_are_interested() -> No
         "/api/v1/namespaces/a/secrets?watch=true&fieldSelector=metadata.name%3Dother",
         "/api/v1/configmaps?watch=true",
     )
-    forget = [tracker.register(parse_path(path), lambda _: None) for path in paths]
+    keys = [tracker.count(parse_path(path), lambda _: None) for path in paths]
     assert tracker.interested(parse_path("/api/v1/namespaces/a/secrets/s", "PUT")) == 3
     assert tracker.interested(parse_path("/api/v1/namespaces/a/secrets", "POST")) == 2
     assert tracker.interested(parse_path("/api/v1/namespaces/a/secrets/s")) == 0
-    for call in forget:
-        call()
+    for key in keys:
+        tracker.forget(key)
     assert tracker.interested(parse_path("/api/v1/namespaces/a/secrets/s", "PUT")) == 0
 
 
 @pytest.mark.parametrize(("selected", "interested"), [("n1", 0), ("", 1), (None, 1)])
 def test_watches_of_one_nodes_pods_are_not_counted(selected: str | None, interested: int) -> None:
     tracker = WatchTracker()
-    forget = tracker.register(parse_path("/api/v1/pods?watch=true"), {"spec.nodeName": selected}.get)
+    key = tracker.count(parse_path("/api/v1/pods?watch=true"), {"spec.nodeName": selected}.get)
     assert tracker.interested(parse_path("/api/v1/namespaces/a/pods/p", "PUT")) == interested
-    forget()
+    tracker.forget(key)
     assert tracker.interested(parse_path("/api/v1/namespaces/a/pods/p", "PUT")) == 0

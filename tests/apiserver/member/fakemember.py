@@ -21,6 +21,7 @@ class FakeExchange:
     """Records what a member answers; `events` decodes a watch's lines."""
 
     http2 = True
+    certificate = None
 
     def __init__(self, method: str, path: str, headers: dict[str, str], body: bytes) -> None:
         self.method = method
@@ -58,8 +59,8 @@ class FakeExchange:
     def on_drain(self, callback: Any) -> None:
         raise AssertionError("nothing is ever buffered")
 
-    def on_gone(self, callback: Any) -> None:
-        self._gone.append(callback)
+    def on_gone(self, callback: Any, *, instead: bool = False) -> None:
+        self._gone = [callback] if instead else [*self._gone, callback]
 
     def leave(self) -> None:
         """The client disconnects."""
@@ -94,6 +95,14 @@ class Server:
         for promise in started:
             promise.result()
 
+    def join(self, name: str, **options: Any) -> Member:
+        """One more member, beside the first one's etcd; it is ready some time later."""
+        settings = MemberOptions(name=name, admin_token=ADMIN, **options)
+        store = LocalStore(self.store, self.member.options.name, self.clock)
+        self.members.append(Member(settings, self.clock, store))
+        self.members[-1].start()
+        return self.members[-1]
+
     def close(self) -> None:
         for member in self.members:
             member.stop()
@@ -120,7 +129,13 @@ class Server:
         raw = b"" if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
         if raw and "content-type" not in sent:
             sent["content-type"] = "application/json"
-        exchange = FakeExchange(method, path, sent, raw)
+        return self.exchange(method, path, sent, raw, member)
+
+    def exchange(
+        self, method: str, path: str, headers: dict[str, str], body: bytes, member: int = 0
+    ) -> FakeExchange:
+        """Hand over a request as it is."""
+        exchange = FakeExchange(method, path, headers, body)
         self.members[member].handle(exchange)
         return exchange
 

@@ -95,7 +95,7 @@ def test_without_its_store_a_member_is_not_ready_and_says_why(
     answer = server.ask("GET", "/api/v1/namespaces/ns/configmaps/x")
     assert (answer.status, answer.json["message"]) == (500, "etcdserver: request timed out")
     assert server.ask("POST", "/api/v1/namespaces/ns/configmaps", {"metadata": {"name": "x"}}).status == 500
-    server.member.storage.error = StoreUnavailable("gone")
+    server.member.storage.on_interrupted(StoreUnavailable("gone"))
     ready = server.ask("GET", "/readyz?verbose")
     assert ready.status == 500
     assert b"[-]etcd failed: reason withheld" in ready.data

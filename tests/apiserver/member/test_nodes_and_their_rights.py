@@ -28,9 +28,9 @@ def test_a_secret_is_refused_until_the_graph_has_the_pod(server: Server) -> None
 
 
 def test_the_fault_is_injected_by_an_admin_only(server: Server) -> None:
-    fault = {"kind": "stall-informer", "seconds": 20}
+    fault = {"fault": {"kind": "stall-informer"}, "for": 20}
     assert server.ask("POST", "/swarmlet/faults", fault, NODE).status == 403
-    assert server.ask("POST", "/swarmlet/faults", {"kind": "unknown", "seconds": 1}).status == 400
+    assert server.ask("POST", "/swarmlet/faults", {"fault": {"kind": "unknown"}}).status == 400
     assert server.ask("POST", "/swarmlet/faults", fault).status == 200
     bound_pod(server)
     server.settle(15)

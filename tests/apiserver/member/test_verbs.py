@@ -91,6 +91,44 @@ def test_a_generated_name_that_exists_is_drawn_again(server: Server, monkeypatch
     assert second.json["metadata"]["name"] == "g-freed"
 
 
+def test_a_generated_name_that_always_exists_is_refused(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection, body = NAMESPACED
+    monkeypatch.setattr("harness.apiserver.strategies.base.suffix", lambda rng: "taken")
+    server.ask("POST", collection, {**body, "metadata": {"generateName": "g-"}})
+    refused = server.ask("POST", collection, {**body, "metadata": {"generateName": "g-"}})
+    assert (refused.status, refused.json["reason"]) == (409, "AlreadyExists")
+    assert refused.json["message"].endswith(
+        '"g-taken" already exists, the server was not able to generate a unique name for the object'
+    )
+    assert refused.json["details"]["retryAfterSeconds"] == 1
+    assert refused.answer_headers["retry-after"] == "1"
+
+
+def test_orphans_are_asked_for_in_one_way_only(server: Server) -> None:
+    collection, body = NAMESPACED
+    server.ask("POST", collection, {**body, "metadata": {"name": "x"}})
+    both = server.ask("DELETE", collection + "/x?orphanDependents=true&propagationPolicy=Orphan")
+    assert both.status == 422
+    assert "orphanDependents and deletionPropagation cannot be both set" in both.json["message"]
+    orphan = server.ask("DELETE", collection + "/x?orphanDependents=true")
+    assert orphan.json["metadata"]["finalizers"] == ["orphan"]
+    assert server.ask("DELETE", collection + "/x?orphanDependents=false").json["status"] == "Success"
+    assert server.ask("GET", collection + "/x").status == 404
+
+
+def test_a_collection_is_deleted_under_a_policy(server: Server) -> None:
+    collection, body = NAMESPACED
+    for name in ("x", "y"):
+        server.ask("POST", collection, {**body, "metadata": {"name": name}})
+    server.ask("DELETE", collection, {"propagationPolicy": "Foreground"})
+    items = server.ask("GET", collection).json["items"]
+    assert [item["metadata"]["finalizers"] for item in items] == [["foregroundDeletion"]] * 2
+    server.ask("DELETE", collection, {"propagationPolicy": "Background"})
+    assert server.ask("GET", collection).json["items"] == []
+
+
 def test_of_two_updates_on_one_version_the_second_conflicts(server: Server) -> None:
     collection, body = NAMESPACED
     created = server.ask("POST", collection, body).json
@@ -138,6 +176,14 @@ def test_every_answer_names_its_flow_and_has_an_audit_id(server: Server) -> None
         } <= headers.keys()
 
 
-def test_head_is_a_get_without_a_body(server: Server) -> None:
-    answer = server.ask("HEAD", "/api/v1/namespaces/ns")
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE"])
+@pytest.mark.parametrize("path", ["/api/v1/namespaces", "/api/v1/namespaces/ns", "/api/v1/nodes?watch=1"])
+def test_resources_have_no_other_methods(server: Server, method: str, path: str) -> None:
+    answer = server.ask(method, path)
+    assert answer.status == 405
+    assert bool(answer.data) is (method != "HEAD")
+
+
+def test_health_is_asked_by_head_too(server: Server) -> None:
+    answer = server.ask("HEAD", "/healthz")
     assert (answer.status, answer.data) == (200, b"")

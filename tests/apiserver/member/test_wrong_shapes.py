@@ -131,18 +131,19 @@ def test_a_patch_cannot_bring_one_in(server: Server, path: str, capsys: pytest.C
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_null_is_no_list(server: Server) -> None:
+def test_null_is_no_list_and_in_a_list_it_is_an_empty_object(server: Server) -> None:
     pods = "/api/v1/namespaces/ns/pods"
     for containers in (None, [None]):
         for key in ("containers", "initContainers"):
             spec = {"containers": [], key: containers}
             answer = server.ask("POST", pods, {"metadata": {"name": "p"}, "spec": spec})
-            assert (answer.status, answer.json["details"]["causes"][0]["field"]) == (422, "spec.containers")
+            field = "spec.containers[0].name" if spec["containers"] else "spec.containers"
+            assert (answer.status, answer.json["details"]["causes"][0]["field"]) == (422, field)
 
 
-def test_nulls_that_a_merge_patch_brings_in_lists_are_dropped(server: Server) -> None:
+def test_nulls_that_a_merge_patch_brings_in_objects_are_dropped(server: Server) -> None:
     server.ask("POST", "/api/v1/nodes", NODE)
-    patch = {"spec": {"taints": [{"key": "a", "effect": "NoSchedule", "value": None}, None]}}
+    patch = {"spec": {"taints": [{"key": "a", "effect": "NoSchedule", "value": None}]}}
     answer = server.ask("PATCH", "/api/v1/nodes/x", patch, headers=MERGE)
     assert answer.json["spec"]["taints"] == [{"key": "a", "effect": "NoSchedule"}]
 

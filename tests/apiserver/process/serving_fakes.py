@@ -43,6 +43,9 @@ class FakeTransport:
     def resume_reading(self) -> None:
         self.reading = True
 
+    def get_extra_info(self, name: str) -> None:
+        return None
+
     def get_write_buffer_size(self) -> int:
         return self.held
 

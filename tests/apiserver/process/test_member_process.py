@@ -61,11 +61,23 @@ def end(process: subprocess.Popen[bytes]) -> tuple[int, bytes]:
         return code, process.stderr.read()
 
 
-def ask(port: int, files: ServingFiles, path: str) -> tuple[int, str]:
+@pytest.fixture(scope="module")
+def member_port(tmp_path_factory: pytest.TempPathFactory, files: ServingFiles) -> Iterator[int]:
+    """Of a member that all tests may ask."""
+    folder = tmp_path_factory.mktemp("m")
+    store = launch(folder, ("m0",))
+    first_line(store)
+    member = start(folder, files)
+    yield first_line(member)["port"]
+    end(member)
+    finish(store)
+
+
+def ask(port: int, files: ServingFiles, path: str, token: str = TOKEN) -> tuple[int, str]:
     context = ssl.create_default_context(cafile=files.ca)
     connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
     try:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {TOKEN}"})
+        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
     finally:
@@ -114,6 +126,92 @@ def test_it_pays_for_connections_counts_bad_handshakes_and_outlives_its_store(
     finally:
         finish(store)
         end(member)
+
+
+def talk(port: int, files: ServingFiles, path: str) -> tuple[ssl.SSLSocket, bytes]:
+    """A watch or a request on an HTTP/1.1 connection of its own, with the first bytes of its answer."""
+    context = ssl.create_default_context(cafile=files.ca)
+    connection = context.wrap_socket(
+        socket.create_connection(("127.0.0.1", port), timeout=10), server_hostname="localhost"
+    )
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+    return connection, connection.recv(1000)
+
+
+def test_on_sigterm_it_is_not_ready_serves_on_for_the_delay_and_then_refuses(
+    tmp_path: Path, files: ServingFiles
+) -> None:
+    store = launch(tmp_path, ("m0",))
+    first_line(store)
+    member = start(tmp_path, files, shutdown_delay_s=0.5)
+    try:
+        port = first_line(member)["port"]
+        watch, head = talk(port, files, "/api/v1/pods?watch=1")
+        with watch:
+            assert head.startswith(b"HTTP/1.1 200")
+            member.send_signal(signal.SIGTERM)
+            until = time.monotonic() + QUICK_S
+            while ask(port, files, "/readyz")[0] == 200:
+                assert time.monotonic() < until, "still ready after SIGTERM"
+            assert "[-]shutdown failed: reason withheld" in ask(port, files, "/readyz?verbose")[1]
+            assert ask(port, files, "/livez")[0] == 200
+            while True:  # within the delay
+                assert time.monotonic() < until, "still taking connections"
+                try:
+                    ask(port, files, "/livez")
+                except OSError:
+                    break
+            watch.settimeout(0.2)
+            with pytest.raises(TimeoutError):  # open and silent
+                watch.recv(1)
+            assert member.poll() is None
+        assert member.wait(QUICK_S) == 0  # its last connection has gone
+    finally:
+        finish(store)
+        assert end(member) == (0, b"")
+
+
+def test_faults_at_start_and_their_ends_are_lines_of_its_output(tmp_path: Path, files: ServingFiles) -> None:
+    store = launch(tmp_path, ("m0",))
+    first_line(store)
+    member = start(tmp_path, files, faults=("error chance=1 resources=nodes for=1s", "clock-skew by=1h"))
+    try:
+        port = first_line(member)["port"]
+        assert [first_line(member)[key] for key in ("kind",)] == ["fault-started"]
+        assert first_line(member)["fault"] == "clock-skew by=3600s"
+        assert ask(port, files, "/api/v1/nodes")[0] == 500
+        ended = first_line(member)
+        assert (ended["kind"], ended["fault_kind"], ended["hits"]) == ("fault-ended", "error", 1)
+        assert ask(port, files, "/api/v1/nodes")[0] == 200
+    finally:
+        finish(store)
+        end(member)
+
+
+def test_a_fault_that_is_none_is_said_before_anything_is_served(tmp_path: Path, files: ServingFiles) -> None:
+    store = launch(tmp_path, ("m0",))
+    first_line(store)
+    member = start(tmp_path, files, faults=("nosuch",))
+    try:
+        assert "unknown kind" in first_line(member)["error"]
+    finally:
+        finish(store)
+        assert end(member)[0] == 2
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version"])
+def test_strangers_learn_of_health_and_version_alone(
+    member_port: int, files: ServingFiles, path: str
+) -> None:
+    assert ask(member_port, files, path, token="")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/api", "/metrics", "/openapi/v2", "/api/v1/nodes", "/swarmlet/faults"]
+)
+def test_strangers_are_refused_the_rest(member_port: int, files: ServingFiles, path: str) -> None:
+    assert ask(member_port, files, path, token="")[0] == 403
+    assert ask(member_port, files, path, token="wrong")[0] == 401
 
 
 def test_it_can_be_told_to_end_before_it_is_ready(

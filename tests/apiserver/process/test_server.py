@@ -410,7 +410,7 @@ def test_a_connection_that_says_nothing_is_closed_as_idle(loop_factory) -> None:
         assert await reader.read() == b""
         writer.close()
 
-    run(test, loop_factory, options=ServingOptions(idle_timeout_s=0.05))
+    run(test, loop_factory, options=ServingOptions(header_timeout_s=0.05, sweep_s=0.01))
 
 
 def test_sockets_are_ipv4_loopback_and_the_port_is_the_one_bound(loop_factory) -> None:
@@ -419,3 +419,65 @@ def test_sockets_are_ipv4_loopback_and_the_port_is_the_one_bound(loop_factory) -
             pass
 
     run(test, loop_factory)
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_connection_can_be_reset(loop_factory, certificate, secure) -> None:
+    async def test(server: Server) -> None:
+        client = await H2Client.connect(server.port, certificate if secure else None)
+        client.get("/watch")
+        await client.until(lambda event: isinstance(event, h2.events.DataReceived))
+        (session,) = server.sessions()
+        session.channel.reset()
+        with pytest.raises(ConnectionResetError):
+            await client.reader.read()
+        client.writer.close()
+        while server.statistics().connections:
+            await asyncio.sleep(0.001)
+
+    run(test, loop_factory, certificate if secure else None)
+
+
+def test_connections_are_refused_while_told_to_and_the_open_ones_go_on(loop_factory) -> None:
+    async def test(server: Server) -> None:
+        client = await H2Client.connect(server.port)
+        server.refuse()
+        server.refuse()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", server.port)
+        client.get("/")
+        assert await client.until(ended)
+        server.accept_again()
+        server.accept_again()
+        again = await H2Client.connect(server.port)
+        again.get("/")
+        assert await again.until(ended)
+        await client.close()
+        await again.close()
+
+    run(test, loop_factory)
+
+
+def test_a_server_that_refuses_can_be_closed(loop_factory) -> None:
+    async def test(server: Server) -> None:
+        server.refuse()
+        server.close()
+        server.accept_again()
+        await server.wait_closed()
+
+    run(test, loop_factory)
+
+
+@pytest.mark.parametrize("begun", [b"", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\n"])
+def test_a_handshake_that_never_ends_is_given_up(loop_factory, certificate, begun: bytes) -> None:
+    async def test(server: Server) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(begun)
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+        while server.statistics().handshakes or server.statistics().connections:
+            await asyncio.sleep(0.001)
+        assert server.statistics().handshake_errors == 1
+
+    run(test, loop_factory, certificate, options=ServingOptions(header_timeout_s=0.05, sweep_s=0.01))

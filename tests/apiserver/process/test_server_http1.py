@@ -290,7 +290,7 @@ def test_an_idle_connection_is_closed_after_90_s() -> None:
     served.send(GET)
     for seconds, closed in ((89.9, False), (0.1, True)):
         served.world.clock.advance(seconds)
-        served.world.serving.close_idle()
+        served.world.serving.sweep()
         served.written()
         assert served.transport.closed == closed
 
@@ -300,7 +300,7 @@ def test_a_request_under_way_is_not_idle(data: bytes) -> None:
     served = Served()
     served.send(data)
     served.world.clock.advance(1000)
-    served.world.serving.close_idle()
+    served.world.serving.sweep()
     served.written()
     assert not served.transport.closed
 

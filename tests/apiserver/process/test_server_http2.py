@@ -378,6 +378,6 @@ def test_an_idle_connection_is_closed_after_90_s_and_one_with_a_watch_is_not() -
     world.turn()
     for seconds, closed in ((89.9, False), (0.1, True)):
         world.clock.advance(seconds)
-        world.serving.close_idle()
+        world.serving.sweep()
         world.turn()
         assert [transport.closed for transport in transports] == [closed, False]

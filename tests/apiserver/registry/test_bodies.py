@@ -3,7 +3,6 @@
 import pytest
 
 from harness.apiserver.cache.cachedobject import splice
-from harness.apiserver.chain import parse_duration
 from harness.apiserver.handlers.bodies import decode_object, decode_options, without_nulls
 from harness.apiserver.handlers.negotiate import JSON, PROTOBUF, YAML, View, negotiate
 from harness.apiserver.handlers.options import delete_options, list_options, write_options
@@ -11,6 +10,7 @@ from harness.apiserver.registry import unspliced
 from harness.apiserver.resources import RESOURCES
 from harness.apiserver.views.ages import human
 from harness.wire import protobuf
+from harness.wire.gotext import parse_duration
 from harness.wire.status import StatusError
 
 CONFIGMAPS = next(resource for resource in RESOURCES if resource.resource == "configmaps")
@@ -61,7 +61,7 @@ def test_what_has_no_nulls_is_not_copied() -> None:
     assert without_nulls(value) is value
 
 
-@pytest.mark.parametrize("body", [b"[]", b'"x"', b"1", b"null", b"", b"{", b'{"metadata":[]}', b"\xff"])
+@pytest.mark.parametrize("body", [b"[]", b'"x"', b"1", b"null", b"", b"{", b"\xff"])
 def test_what_is_no_object_a_bad_request(body: bytes) -> None:
     with pytest.raises(StatusError) as caught:
         decode_object(body, JSON, CONFIGMAPS)

@@ -44,6 +44,69 @@ def test_a_propagation_policy_leaves_a_finalizer_for_the_collector(policy: str, 
     assert marked["metadata"]["finalizers"] == [finalizer]
 
 
+@pytest.mark.parametrize(
+    ("before", "policy", "after"),
+    [
+        (["a/b", "orphan"], "Foreground", ["a/b", "foregroundDeletion"]),
+        (["a/b", "foregroundDeletion"], "Orphan", ["a/b", "orphan"]),
+        (["a/b", "foregroundDeletion"], "Background", ["a/b"]),
+        (["a/b", "foregroundDeletion"], "", ["a/b", "foregroundDeletion"]),
+        (["a/b", "orphan"], "", ["a/b", "orphan"]),
+    ],
+)
+def test_a_policy_replaces_the_finalizer_of_another(before: list[str], policy: str, after: list[str]) -> None:
+    old = {"metadata": {"name": "x", "generation": 3, "finalizers": before}}
+    verdict, marked = decide("configmaps", old, propagation=policy)
+    assert verdict is Verdict.MARK
+    assert marked is not None
+    assert marked["metadata"]["finalizers"] == after
+    assert marked["metadata"]["generation"] == 4
+    assert decide("configmaps", marked, propagation=policy)[0] is Verdict.PENDING
+
+
+def test_the_last_finalizer_of_a_policy_goes_with_the_object_under_another() -> None:
+    old = {"metadata": {"name": "x", "finalizers": ["foregroundDeletion"]}}
+    assert decide("configmaps", old, propagation="Background") == (Verdict.REMOVE, None)
+
+
+def test_a_deletion_under_way_takes_another_policy() -> None:
+    meta = {"name": "x", "deletionTimestamp": seconds(NOW - 9), "finalizers": ["a/b", "foregroundDeletion"]}
+    verdict, marked = decide("configmaps", {"metadata": meta}, propagation="Background")
+    assert verdict is Verdict.MARK
+    assert marked is not None
+    assert marked["metadata"]["finalizers"] == ["a/b"]
+    assert marked["metadata"]["deletionTimestamp"] == seconds(NOW - 9)
+
+
+def test_a_pod_takes_a_policy_too() -> None:
+    _, marked = decide("pods", bound_pod(), propagation="Foreground")
+    assert marked is not None
+    assert marked["metadata"]["finalizers"] == ["foregroundDeletion"]
+
+
+def test_a_namespace_takes_a_policy_too() -> None:
+    old = {"metadata": {"name": "x"}, "spec": {"finalizers": ["kubernetes"]}}
+    _, marked = decide("namespaces", old, propagation="Orphan")
+    assert marked is not None
+    assert marked["metadata"]["finalizers"] == ["orphan"]
+
+
+def test_a_period_that_has_passed_already_is_the_shortest() -> None:
+    old = bound_pod(deletionTimestamp=seconds(NOW - 60), deletionGracePeriodSeconds=30)
+    verdict, marked = decide("pods", old, grace_s=10)
+    assert verdict is Verdict.MARK
+    assert marked is not None
+    assert marked["metadata"]["deletionTimestamp"] == seconds(NOW)
+    assert marked["metadata"]["deletionGracePeriodSeconds"] == 1
+
+
+def test_a_pod_whose_time_is_up_goes_with_the_next_deletion() -> None:
+    old = bound_pod(deletionTimestamp=seconds(NOW - 1), deletionGracePeriodSeconds=0)
+    assert decide("pods", old)[0] is Verdict.REMOVE
+    held = bound_pod(deletionTimestamp=seconds(NOW - 1), deletionGracePeriodSeconds=0, finalizers=["a/b"])
+    assert decide("pods", held)[0] is Verdict.PENDING
+
+
 @pytest.mark.parametrize(("asked", "grace"), [(None, 30), (5, 5), (1, 1), (-1, 1)])
 def test_a_bound_pod_gets_its_grace_period(asked: int | None, grace: int) -> None:
     verdict, marked = decide("pods", bound_pod(), grace_s=asked)

@@ -8,11 +8,9 @@ from harness.apiserver.apierrors import FieldError
 from harness.apiserver.resources import RESOURCES
 from harness.apiserver.strategies import Context, Strategy, strategy_for
 from harness.apiserver.strategies.core import corrupt_at
-from harness.apiserver.strategies.podspec import default_spec, qos_class
-from harness.apiserver.strategies.service import Allocator
-from harness.wire.status import StatusError
+from harness.apiserver.strategies.podspec import default_pod, default_spec, qos_class
 
-BY_NAME = {resource.resource: strategy_for(resource) for resource in RESOURCES}
+BY_NAME = {resource.resource: strategy_for(resource) for resource in RESOURCES if resource.hub is None}
 CONTEXT = Context("2026-01-01T00:00:00Z", random.Random(1))
 
 
@@ -75,6 +73,8 @@ def test_images_are_pulled_by_their_tag() -> None:
 def test_limits_are_requests_where_none_are_given() -> None:
     spec = {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1", "memory": "1"}}}]}
     default_spec(spec)
+    assert "requests" not in spec["containers"][0]["resources"]  # a template stays so
+    default_pod(spec)
     assert spec["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1"}
     assert qos_class(spec) == "Guaranteed"
 
@@ -152,28 +152,3 @@ def test_an_event_belongs_to_the_namespace_of_its_object() -> None:
     event = created("events", {"involvedObject": {"namespace": "other", "name": "p"}})
     errors = BY_NAME["events"].validate(event)
     assert [error.field for error in errors] == ["involvedObject.namespace"]
-
-
-def test_the_last_free_address_is_found_and_then_there_is_none() -> None:
-    specs: list[dict] = []
-    allocator = Allocator("10.0.0.0/29", lambda: specs, random.Random(2))
-    for _ in range(6):
-        service = {"spec": {"type": "ClusterIP"}}
-        allocator.allocate(service)
-        specs.append(service["spec"])
-    assert sorted(spec["clusterIP"] for spec in specs) == [f"10.0.0.{last}" for last in range(1, 7)]
-    with pytest.raises(StatusError, match="range is full"):
-        allocator.allocate({"spec": {"type": "ClusterIP"}})
-
-
-def test_a_headless_service_needs_no_address() -> None:
-    service = created("services", {"spec": {"clusterIP": "None"}})
-    Allocator("10.0.0.0/29", list, random.Random(1)).allocate(service)
-    assert service["spec"]["clusterIPs"] == ["None"]
-
-
-def test_unknown_fields_are_named() -> None:
-    unknown = BY_NAME["secrets"].unknown_fields(
-        {"kind": "Secret", "metadata": {"name": "x", "color": "red"}, "stringData": {}, "bogus": 1}
-    )
-    assert unknown == ["bogus", "metadata.color"]

@@ -1,4 +1,5 @@
-"""What every `Store` must do, whatever stands behind it: in process, or the store process over its socket."""
+"""What every `Store` must do, whatever stands behind it: in process, the store process over its socket, with a data
+folder, or a real etcd."""
 
 from __future__ import annotations
 
@@ -29,10 +30,18 @@ from harness.apiserver.store.core import (
     Txn,
 )
 from harness.apiserver.store.etcd import EtcdModel
+from harness.apiserver.store.etcd3.endpoints import EtcdServers
+from harness.apiserver.store.etcd3.store import EtcdStore
+from harness.apiserver.store.etcd3.store import connect as connect_etcd
 from harness.apiserver.store.replicated import ReplicatedStore
 from harness.apiserver.store.socketclient import connect
+from harness.pool.etcd import EtcdCluster, find_etcd
+from harness.wire.errors import ConfigError
 
 T = TypeVar("T")
+
+Member = Callable[[str], Awaitable[Store]]
+"""Connects a member by its name."""
 
 MEMBERS = ("m0", "m1", "m2")
 
@@ -41,9 +50,21 @@ class Sink:
     def __init__(self) -> None:
         self.events: list[StoreEvent] = []
         self.lost: list[StoreError] = []
+        self.interrupted: list[StoreError] = []
+        self.resumed = 0
+        self.progress = 0
 
     def on_events(self, events: Sequence[StoreEvent]) -> None:
         self.events += events
+
+    def on_progress(self, revision: int) -> None:
+        self.progress = revision
+
+    def on_interrupted(self, error: StoreError) -> None:
+        self.interrupted.append(error)
+
+    def on_resumed(self) -> None:
+        self.resumed += 1
 
     def on_lost(self, error: StoreError) -> None:
         self.lost.append(error)
@@ -56,9 +77,14 @@ class Sink:
 async def settled(promise: Promise[T]) -> T:
     """A promise's result on asyncio."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    promise.then(lambda _: future.done() or future.set_result(None))
+    promise.then(lambda _: None if future.done() else future.set_result(None))
     await asyncio.wait_for(future, 20)
     return promise.result()
+
+
+async def begun(sink: Sink) -> None:
+    """Wait until a subscription from now on says where that was."""
+    await until(lambda: sink.progress > 0)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -68,7 +94,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def local(folder: Path) -> AsyncIterator[Callable[[str], Awaitable[Store]]]:
+async def local(folder: Path) -> AsyncIterator[Member]:
     clock = LoopClock(asyncio.get_running_loop())
     replicated = ReplicatedStore(StoreCore(), EtcdModel(MEMBERS, Random(1)), clock, 0.0005)
 
@@ -81,8 +107,10 @@ async def local(folder: Path) -> AsyncIterator[Callable[[str], Awaitable[Store]]
         replicated.close()
 
 
-def launch(folder: Path, members: tuple[str, ...] = MEMBERS, **etcd: float) -> subprocess.Popen[bytes]:
-    config = StoreConfig(socket=str(folder / "store.sock"), members=members, etcd=etcd)
+def launch(
+    folder: Path, members: tuple[str, ...] = MEMBERS, data_dir: str = "", **etcd: float
+) -> subprocess.Popen[bytes]:
+    config = StoreConfig(socket=str(folder / "store.sock"), members=members, etcd=etcd, data_dir=data_dir)
     process = subprocess.Popen(
         [sys.executable, "-m", "harness.apiserver.process.store"],
         stdin=subprocess.PIPE,
@@ -113,9 +141,17 @@ def first_line(process: subprocess.Popen[bytes]) -> dict[str, Any]:
     return decoded
 
 
+def over_the_socket(folder: Path) -> contextlib.AbstractAsyncContextManager[Member]:
+    return store_process(folder, "")
+
+
+def with_a_data_folder(folder: Path) -> contextlib.AbstractAsyncContextManager[Member]:
+    return store_process(folder, str(folder / "data"))
+
+
 @contextlib.asynccontextmanager
-async def over_the_socket(folder: Path) -> AsyncIterator[Callable[[str], Awaitable[Store]]]:
-    process = launch(folder)
+async def store_process(folder: Path, data_dir: str) -> AsyncIterator[Member]:
+    process = launch(folder, data_dir=data_dir)
     stores: list[Store] = []
 
     async def member(name: str) -> Store:
@@ -132,18 +168,46 @@ async def over_the_socket(folder: Path) -> AsyncIterator[Callable[[str], Awaitab
         assert finish(process) == 0
 
 
-Backend = Callable[[Path], contextlib.AbstractAsyncContextManager[Callable[[str], Awaitable[Store]]]]
+@contextlib.asynccontextmanager
+async def real_etcd(folder: Path) -> AsyncIterator[Member]:
+    cluster = EtcdCluster(a_real_etcd(), 1, folder / "etcd", folder, durable=False)
+    cluster.start()
+    stores: list[EtcdStore] = []
+
+    async def member(name: str) -> Store:
+        stores.append(await connect_etcd(EtcdServers(cluster.urls, compaction_s=0), MEMBERS.index(name)))
+        return stores[-1]
+
+    try:
+        yield member
+    finally:
+        for store in stores:
+            store.close()
+        await asyncio.sleep(0)
+        cluster.stop()
 
 
-@pytest.fixture(params=[local, over_the_socket], ids=["local", "socket"])
+def a_real_etcd() -> str:
+    """Its binary; skips the test where there is none."""
+    try:
+        return find_etcd()
+    except ConfigError as error:
+        pytest.skip(str(error))
+
+
+Backend = Callable[[Path], contextlib.AbstractAsyncContextManager[Member]]
+
+
+@pytest.fixture(
+    params=[local, over_the_socket, with_a_data_folder, real_etcd],
+    ids=["local", "socket", "data folder", "real etcd"],
+)
 def backend(request: pytest.FixtureRequest) -> Backend:
     made: Backend = request.param
     return made
 
 
-def run(
-    backend: Backend, folder: Path, test: Callable[[Callable[[str], Awaitable[Store]]], Awaitable[None]]
-) -> None:
+def run(backend: Backend, folder: Path, test: Callable[[Member], Awaitable[None]]) -> None:
     async def main() -> None:
         async with backend(folder) as member:
             await test(member)
@@ -152,7 +216,7 @@ def run(
 
 
 def test_conditional_writes_and_reads(backend: Backend, tmp_path: Path) -> None:
-    async def test(member: Callable[[str], Awaitable[Store]]) -> None:
+    async def test(member: Member) -> None:
         store = await member("m0")
         created = await settled(store.txn(Txn("/r/a", b"1", ABSENT)))
         assert (created.succeeded, created.revision) == (True, 2)
@@ -174,7 +238,7 @@ def test_conditional_writes_and_reads(backend: Backend, tmp_path: Path) -> None:
 
 
 def test_ranges_in_pages_and_at_revisions(backend: Backend, tmp_path: Path) -> None:
-    async def test(member: Callable[[str], Awaitable[Store]]) -> None:
+    async def test(member: Member) -> None:
         store = await member("m0")
         for name in "abcd":
             await settled(store.txn(Txn(f"/r/{name}", name.encode())))
@@ -193,12 +257,12 @@ def test_ranges_in_pages_and_at_revisions(backend: Backend, tmp_path: Path) -> N
 
 
 def test_every_member_hears_every_event_in_order(backend: Backend, tmp_path: Path) -> None:
-    async def test(member: Callable[[str], Awaitable[Store]]) -> None:
+    async def test(member: Member) -> None:
         stores = [await member(name) for name in MEMBERS]
         sinks = [Sink() for _ in stores]
         for store, sink in zip(stores, sinks, strict=True):
             store.subscribe(sink)
-        await settled(stores[2].current_revision())
+            await begun(sink)
         promises = [stores[number % 3].txn(Txn(f"/r/{number % 5}", b"%d" % number)) for number in range(90)]
         revisions = sorted([(await settled(promise)).revision for promise in promises])
         assert revisions == list(range(2, 92))
@@ -212,7 +276,7 @@ def test_every_member_hears_every_event_in_order(backend: Backend, tmp_path: Pat
 
 
 def test_a_subscription_may_begin_in_the_past(backend: Backend, tmp_path: Path) -> None:
-    async def test(member: Callable[[str], Awaitable[Store]]) -> None:
+    async def test(member: Member) -> None:
         store = await member("m0")
         for number in range(5):
             await settled(store.txn(Txn("/r/a", b"%d" % number)))
@@ -231,9 +295,11 @@ def test_a_subscription_may_begin_in_the_past(backend: Backend, tmp_path: Path) 
 
 
 def test_history_of_a_prefix(backend: Backend, tmp_path: Path) -> None:
-    async def test(member: Callable[[str], Awaitable[Store]]) -> None:
+    async def test(member: Member) -> None:
         store = await member("m0")
-        store.subscribe(Sink(), 0, ["/s/"])
+        sink = Sink()
+        store.subscribe(sink, 0, ["/s/"])
+        await begun(sink)
         for key in ("/r/a", "/s/a", "/r/b", "/s/a"):
             await settled(store.txn(Txn(key, b"1")))
         found = await settled(store.history("/s/", 2))
@@ -246,12 +312,76 @@ def test_history_of_a_prefix(backend: Backend, tmp_path: Path) -> None:
 
 
 def test_large_values_and_many_keys_come_whole(backend: Backend, tmp_path: Path) -> None:
-    async def test(member: Callable[[str], Awaitable[Store]]) -> None:
+    async def test(member: Member) -> None:
         store = await member("m0")
         value = b"x" * 300_000
         await asyncio.gather(*(settled(store.txn(Txn(f"/r/{number:03}", value))) for number in range(20)))
         found = await settled(store.range("/r/"))
         assert [kv.key for kv in found.kvs] == [f"/r/{number:03}" for number in range(20)]
         assert all(kv.value == value for kv in found.kvs)
+
+    run(backend, tmp_path, test)
+
+
+def test_what_is_compacted_can_no_longer_be_read(backend: Backend, tmp_path: Path) -> None:
+    async def test(member: Member) -> None:
+        store, other = await member("m0"), await member("m1")
+        for number in range(5):
+            await settled(store.txn(Txn("/r/a", b"%d" % number)))
+        assert await settled(store.compact(4)) == 4
+        with pytest.raises(Compacted, match="required revision has been compacted"):
+            await settled(other.range("/r/", revision=3))
+        assert [kv.value for kv in (await settled(other.range("/r/", revision=4))).kvs] == [b"2"]
+        with pytest.raises(Compacted):
+            await settled(store.compact(4))
+        with pytest.raises(FutureRevision):
+            await settled(store.compact(99))
+        with pytest.raises(Compacted):
+            await settled(other.history("/r/", 2))
+        assert await settled(other.compact()) == 6
+        with pytest.raises(Compacted):
+            await settled(store.range("/r/", revision=5))
+        sink = Sink()
+        other.subscribe(sink, 2)
+        await until(lambda: bool(sink.lost))
+        assert isinstance(sink.lost[0], Compacted)
+
+    run(backend, tmp_path, test)
+
+
+def test_a_value_with_a_time_to_live_is_deleted_unless_it_is_written_again(
+    backend: Backend, tmp_path: Path
+) -> None:
+    async def test(member: Member) -> None:
+        store = await member("m0")
+        sink = Sink()
+        store.subscribe(sink, 0, ["/e/"])
+        await begun(sink)
+        promises = [store.txn(Txn(f"/e/{name}", b"1", ABSENT, ttl_s=1.0)) for name in ("a", "b", "kept")]
+        for promise in promises:
+            assert (await settled(promise)).succeeded
+        await settled(store.txn(Txn("/e/kept", b"2")))
+        await until(lambda: len(sink.events) == 6)
+        gone = sink.events[4:]
+        assert sorted(event.key for event in gone) == ["/e/a", "/e/b"]
+        assert [(event.value, event.previous) for event in gone] == [(None, b"1")] * 2
+        assert [kv.key for kv in (await settled(store.range("/e/"))).kvs] == ["/e/kept"]
+
+    run(backend, tmp_path, test)
+
+
+def test_a_store_can_be_made_slow(backend: Backend, tmp_path: Path) -> None:
+    async def test(member: Member) -> None:
+        store = await member("m0")
+        loop = asyncio.get_running_loop()
+        await settled(store.set_delay(0.2, 0.1))
+        started_s = loop.time()
+        await settled(store.current_revision())
+        assert loop.time() - started_s >= 0.09
+        started_s = loop.time()
+        await settled(store.txn(Txn("/r/a", b"1")))
+        assert loop.time() - started_s >= 0.19
+        await settled(store.set_delay(0.0, 0.0))
+        await settled(store.current_revision())
 
     run(backend, tmp_path, test)

@@ -1,0 +1,93 @@
+"""What a member does for its caches beside serving them: checks against the store, news of compactions.
+
+Mirrors k8s.io/apiserver pkg/storage/cacher/compactor.go (the compaction revision is looked for each 15 s) and the
+checker of delegator.go. Upstream learns of compactions by a watch of the key `compact_rev_key`, which the apiserver
+that compacts writes; here the store compacts by itself, and is asked whether it still has a revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from harness.apiserver.cache.cacher import Cacher
+from harness.apiserver.cache.consistency import ConsistencyChecker, Verdict
+from harness.apiserver.cache.uncached import StoreLister
+from harness.apiserver.clock import Clock, Promise, Timer, spawn
+from harness.apiserver.featuregates import FeatureGates
+from harness.apiserver.metrics.families import Metrics
+from harness.apiserver.model.capacity import Host
+from harness.apiserver.store.core import StoreError
+from harness.apiserver.store.storage import Storage
+
+POLL_PERIOD_S = 15.0  # compactor.go: compactorPollPeriod
+
+
+class Upkeep:
+    """Of all caches of one member."""
+
+    def __init__(
+        self,
+        cachers: Sequence[Cacher],
+        clock: Clock,
+        host: Host,
+        storage: Storage,
+        metrics: Metrics,
+        gates: FeatureGates,
+        random: Callable[[str], Random],
+    ) -> None:
+        """`random` makes a source of its own for a purpose."""
+        self._cachers = cachers
+        self._clock = clock
+        self._storage = storage
+        self._gates = gates
+        self._compacted = 0
+        self._timer: Timer | None = None
+        self._checkers = [
+            ConsistencyChecker(
+                cacher,
+                StoreLister(cacher.resource, storage, metrics),
+                clock,
+                host,
+                metrics,
+                random(f"checks of {cacher.resource.group_resource}"),
+            )
+            for cacher in cachers
+        ]
+
+    def start(self) -> None:
+        if self._gates.list_from_cache_snapshot:
+            self._arm()
+        if self._gates.detect_cache_inconsistency:
+            for checker in self._checkers:
+                checker.start()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for checker in self._checkers:
+            checker.stop()
+
+    def verify(self) -> Promise[list[Verdict]]:
+        """Check every cache now, one after another."""
+        return spawn(self._verify()).outcome
+
+    async def _verify(self) -> list[Verdict]:
+        return [await checker.check() for checker in self._checkers]
+
+    # ---- compaction
+    def _arm(self) -> None:
+        self._timer = self._clock.call_at(self._clock.now() + POLL_PERIOD_S, lambda: spawn(self._poll()))
+
+    async def _poll(self) -> None:
+        try:
+            compacted = await self._storage.compacted_after(self._compacted)
+        except StoreError:
+            compacted = self._compacted  # it will be asked again
+        if compacted > self._compacted:
+            self._compacted = compacted
+            for cacher in self._cachers:
+                cacher.compact(compacted)
+        if self._timer is not None:
+            self._arm()

@@ -1,0 +1,149 @@
+"""The options of an emulated pool as flags: one table for ``swarmlet pool up`` and for Locust's command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from harness.apiserver.featuregates import parse_gates
+from harness.pool.emulated import HOST, PoolOptions
+from harness.pool.stores import StoreOptions
+from harness.wire.errors import ConfigError
+
+
+class PoolFlag(NamedTuple):
+    """`name` as on the command line of a pool; `in_runs` its name where a run starts the pool, when that differs.
+    `many`: it may be given more than once."""
+
+    name: str
+    type: type[int] | type[float] | type[str]
+    default: Any
+    help: str
+    metavar: str = ""
+    many: bool = False
+    in_runs: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its name in `pool_options`' values."""
+        return self.name.replace("-", "_")
+
+
+FLAGS = (
+    PoolFlag("members", int, 1, "apiservers of the pool"),
+    PoolFlag("cores", str, "auto", "modelled cores of each: a number, auto (8 x nodes / 5000), or host"),
+    PoolFlag("host", str, HOST, "IP address that the members listen on", in_runs="pool-host"),
+    PoolFlag("port", int, 0, "of the first member, the others follow; 0: free ones", in_runs="pool-port"),
+    PoolFlag(
+        "max-requests-inflight",
+        str,
+        "600",
+        "flow-control seats of each member; auto: 600 for each 8 modelled cores",
+    ),
+    PoolFlag("event-ttl", float, 3600.0, "seconds that events last", "SECONDS"),
+    PoolFlag("feature-gates", str, "", "as kube-apiserver's, of those that are known", "NAME=true,..."),
+    PoolFlag("goaway-chance", float, 0.0, "kube-apiserver's --goaway-chance, at most 0.02"),
+    PoolFlag("shutdown-delay", float, 0.0, "kube-apiserver's --shutdown-delay-duration", "SECONDS"),
+    PoolFlag("sign-csrs", str, "true", "approve and sign certificate requests: true or false"),
+    PoolFlag("credentials", str, "token", "of the kubeconfig's user: token or certificate"),
+    PoolFlag(
+        "priority-and-fairness", str, "true", "kube-apiserver's --enable-priority-and-fairness: true or false"
+    ),
+    PoolFlag(
+        "node-authorizer",
+        str,
+        (),
+        "lag=..., on-miss=deny, wait or retry; of one member as member-1.lag=...",
+        "KEY=VALUE",
+        many=True,
+    ),
+    PoolFlag("data-dir", str, "", "folder that keeps what is written; default: memory alone", "FOLDER"),
+    PoolFlag(
+        "etcd-servers",
+        str,
+        "",
+        "a real etcd instead of the modelled one: its addresses, or binary (binary=3) to start it with the pool",
+        "URL,...",
+    ),
+    PoolFlag("etcd-binary", str, "", "etcd to start with binary; default: the one found", "FILE"),
+    PoolFlag("etcd-cafile", str, "", "CA of an etcd at https addresses", "FILE"),
+    PoolFlag("etcd-certfile", str, "", "client certificate for it", "FILE"),
+    PoolFlag("etcd-keyfile", str, "", "key of that certificate", "FILE"),
+    PoolFlag("cost", str, (), "override one figure of the cost model", "KEY=VALUE", many=True),
+    PoolFlag("etcd", str, (), "override one figure of the etcd model", "KEY=VALUE", many=True),
+    PoolFlag(
+        "fault",
+        str,
+        (),
+        "a fault, as 'slow median=50ms member=member-1 for=20s'; 'swarmlet pool fault kinds' lists them",
+        "SPEC",
+        many=True,
+    ),
+)
+
+
+def pool_options(values: Mapping[str, Any], *, nodes: int, seed: int, kubeconfig: str = "") -> PoolOptions:
+    """Options from the flags' values, by `key`; validated. Raises ConfigError."""
+    options = PoolOptions(
+        members=values["members"],
+        nodes=nodes,
+        cores=values["cores"],
+        seed=seed,
+        host=values["host"],
+        port=values["port"],
+        kubeconfig=kubeconfig,
+        costs=figures("--cost", values["cost"]),
+        etcd=figures("--etcd", values["etcd"]),
+        max_requests_inflight=values["max_requests_inflight"],
+        event_ttl_s=values["event_ttl"],
+        feature_gates=parse_gates(values["feature_gates"]),
+        goaway_chance=values["goaway_chance"],
+        shutdown_delay_s=values["shutdown_delay"],
+        sign_csrs=switched("--sign-csrs", values["sign_csrs"]),
+        credentials=values["credentials"],
+        faults=tuple(values["fault"]),
+        priority_and_fairness=switched("--priority-and-fairness", values["priority_and_fairness"]),
+        node_authorizer=settings("--node-authorizer", values["node_authorizer"]),
+        store=StoreOptions(
+            values["data_dir"],
+            values["etcd_servers"],
+            values["etcd_binary"],
+            values["etcd_cafile"],
+            values["etcd_certfile"],
+            values["etcd_keyfile"],
+        ),
+    )
+    options.validate()
+    return options
+
+
+def switched(flag: str, text: str) -> bool:
+    """Raises ConfigError for what is neither true nor false."""
+    if text not in ("true", "false"):
+        raise ConfigError(f"{flag} {text!r}: neither true nor false")
+    return text == "true"
+
+
+def settings(flag: str, items: Sequence[str]) -> dict[str, str]:
+    """KEY=VALUE, each."""
+    found = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise ConfigError(f"{flag} {item!r}: expected KEY=VALUE")
+        found[key] = value
+    return found
+
+
+def figures(flag: str, items: Sequence[str]) -> dict[str, float]:
+    """KEY=NUMBER, each."""
+    found = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        try:
+            found[key] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise ConfigError(f"{flag} {item!r}: expected KEY=NUMBER")
+    return found

@@ -1,0 +1,80 @@
+"""Faults as they are written: what is read, and the one line for what is not."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from harness.apiserver.faults.active import Order
+from harness.apiserver.faults.kinds import (
+    KINDS,
+    ClockSkew,
+    Compact,
+    ErrorAnswer,
+    Fault,
+    GoAway,
+    SlowAnswer,
+    StallInformer,
+)
+from harness.apiserver.faults.spec import FaultSpec, describe_kinds, parse_spec
+from harness.wire.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("goaway", FaultSpec(GoAway(0.01))),
+        ("goaway chance=0.5 member=member-1 for=20s at=5s", FaultSpec(GoAway(0.5), "member-1", 20.0, 5.0)),
+        ("stall-informer for=2m", FaultSpec(StallInformer(), for_s=120.0)),
+        ("compact", FaultSpec(Compact())),
+        ("clock-skew by=-1h", FaultSpec(ClockSkew(-3600.0))),
+        (
+            "error status=503 retry-after=7 verbs=get,list resources=pods,deployments.apps",
+            FaultSpec(ErrorAnswer(0.01, ("get", "list"), ("pods", "deployments.apps"), 503, 7)),
+        ),
+        ("slow  median=50ms\tsigma=0", FaultSpec(SlowAnswer(median_s=0.05, sigma=0.0))),
+    ],
+)
+def test_a_fault_is_its_kind_and_its_options_and_reads_back(text: str, spec: FaultSpec) -> None:
+    assert parse_spec(text) == spec
+    assert parse_spec(spec.text) == spec
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ["KIND", "goaway"]),
+        ("goawy", ["'goawy'", "did you mean 'goaway'", "known: "]),
+        ("goaway 0.5", ["'0.5'", "OPTION=VALUE"]),
+        ("goaway chances=1", ["'chances'", "did you mean 'chance'", "member, for, at"]),
+        ("goaway chance=1.5", ["chance is 1.5", "0 to 1"]),
+        ("goaway chance=nan", ["chance is nan"]),
+        ("goaway chance=much", ["chance"]),
+        ("goaway for=x", ["for=x", "50ms, 20s or 5m"]),
+        ("goaway for=0s", ["for is 0 s"]),
+        ("goaway for=2h", ["for is 7200 s", "3600"]),
+        ("error status=200", ["status is 200", "429, 500"]),
+        ("error retry-after=-1", ["retry-after is -1"]),
+        ("cut-watch how=never", ["how is 'never'", "end, reset"]),
+        ("compact for=5s", ["at once"]),
+        ("pause", ["needs an end"]),
+        ("pause for=61s", ["60 s"]),
+        ("clock-skew by=soon", ["by=soon"]),
+        ("slow-store write=2m", ["write is 120", "60"]),
+    ],
+)
+def test_what_cannot_be_is_one_line_with_what_may_be(text: str, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_spec(text)
+    said = str(caught.value)
+    assert all(word in said for word in words), said
+    assert "\n" not in said
+
+
+def test_every_kind_is_described_and_travels_as_json() -> None:
+    assert [kind for kind, _, _ in describe_kinds()] == list(KINDS)
+    assert all(summary for _, _, summary in describe_kinds())
+    for type_ in KINDS.values():
+        order = Order(type_(), 5.0)
+        assert msgspec.json.decode(msgspec.json.encode(order), type=Order) == order
+    assert set(KINDS.values()) == set(Fault.__args__)  # type: ignore[attr-defined]
