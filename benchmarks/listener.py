@@ -6,6 +6,7 @@ It prints its port, serves until its stdin ends, and answers by path:
 ``/memory``       its resident bytes
 ``/watch...``     a stream that begins with one event and stays open
 ``/emit/N``       N events to every open watch, then the answer
+``/every/N``      an event to every Nth open watch, then the answer
 ``/trickle/N``    the answer, then N events, each to one open watch, 2 ms apart
 ``/api...``       a whole member (see `suites.member`), without a capacity model
 any other         1 KB, at once: what the listener itself costs
@@ -103,6 +104,10 @@ class _Handler:
             for _ in range(int(path[6:])):
                 for watch in self._watches:
                     watch.write(EVENT)
+            exchange.respond(200, {}, b"{}")
+        elif path.startswith("/every/"):
+            for watch in self._watches[:: int(path[7:])]:
+                watch.write(EVENT)
             exchange.respond(200, {}, b"{}")
         elif path.startswith("/trickle/"):
             exchange.respond(200, {}, b"{}")

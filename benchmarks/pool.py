@@ -18,7 +18,7 @@ import msgspec
 from benchmarks.child import ROOT
 from benchmarks.measure import PAGE
 from benchmarks.objects import encode
-from harness.apiserver.process.config import MemberConfig, StoreConfig
+from harness.apiserver.process.config import ENVIRONMENT, MemberConfig, StoreConfig
 from harness.pool.certificates import ServingFiles, make_client_files, make_serving_files
 from harness.pool.process import Process, stop_all
 from harness.transport.tls import client_context
@@ -51,7 +51,9 @@ def request(method: str, path: str, body: Any = None, content_type: str = "appli
 class Link:
     """One blocking connection: an administrator's by its token, or of the user whose certificate it shows."""
 
-    def __init__(self, port: int, ca: bytes, certificate: bytes | None = None, key: bytes | None = None) -> None:
+    def __init__(
+        self, port: int, ca: bytes, certificate: bytes | None = None, key: bytes | None = None
+    ) -> None:
         plain = socket.create_connection(("127.0.0.1", port), timeout=30)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         context = client_context(ca, certificate, key, http="h2")
@@ -128,7 +130,9 @@ class Spent(msgspec.Struct, frozen=True):
 class Pool:
     """`admins` are connections of an administrator, `nodes` one of each node n0, n1..., by its certificate."""
 
-    def __init__(self, member: Process, store: Process, port: int, files: ServingFiles, stack: ExitStack) -> None:
+    def __init__(
+        self, member: Process, store: Process, port: int, files: ServingFiles, stack: ExitStack
+    ) -> None:
         self._member, self._store = member.pid, store.pid
         self._port, self._ca, self._stack = port, Path(files.ca).read_bytes(), stack
         self.admins = [self.connect() for _ in range(NODES)]
@@ -169,7 +173,7 @@ class Pool:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process, by the clock behind its /proc/PID/stat, which counts in hundredths (clock_getcpuclockid)."""
+    """CPU seconds of a process, as in /proc/PID/stat, but not in hundredths: the id is clock_getcpuclockid's."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
@@ -200,7 +204,7 @@ def pool() -> Iterator[Pool]:
                 f"harness.apiserver.process.{name}",
                 config,
                 folder / f"{name}.log",
-                environ={"PYTHONPATH": str(ROOT)},
+                environ={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
             )
             processes.append(process)
             process.wait_ready()

@@ -11,6 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from harness.bench.commands import app as bench_app
+from harness.load.cluster import commands as cluster_commands
+from harness.load.scenariocommands import app as scenario_app
 from harness.pool.commands import app as pool_app
 from harness.wire.errors import SwarmletError
 
@@ -21,6 +24,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(pool_app, name="pool")
+app.add_typer(scenario_app, name="scenario")
+app.add_typer(bench_app, name="bench")
+cluster_commands.add_to(app)
 console = Console()
 
 RUNS = Path("reports/runs")
@@ -63,6 +69,10 @@ def run(
     members: Annotated[int, typer.Option(help="apiservers of the emulated pool")] = 1,
     cores: Annotated[str, typer.Option(help="modelled cores of each: a number, auto, or host")] = "auto",
     kubeconfig: Annotated[str, typer.Option(help="drive this cluster instead of an emulated pool")] = "",
+    context: Annotated[str, typer.Option(help="of the kubeconfig; default: its current one")] = "",
+    i_know: Annotated[
+        str, typer.Option(help="context of a cluster that may be loaded although it has nodes of its own")
+    ] = "",
     overrides: Annotated[
         list[str] | None, typer.Option(help="ClusterLoader2 override file; may be repeated")
     ] = None,
@@ -75,7 +85,8 @@ def run(
     record: Annotated[str, typer.Option(help="folder of the run record; default reports/runs/<time>")] = "",
     seed: Annotated[int, typer.Option(help="of everything drawn at random")] = 1,
 ) -> None:
-    """Run one scenario with a fleet of kubelets, and print what it measured."""
+    """Run one scenario with a fleet of kubelets, and print what it measured; each test of a suite is a run."""
+    from harness.clusterloader import is_suite, load_suite
     from harness.experiment.locustrun import locust_command, run_locust
     from harness.experiment.results import print_results
     from harness.experiment.runner import progress_line
@@ -83,10 +94,34 @@ def run(
 
     path = find_scenario(scenario)
     folder = Path(record) if record else RUNS / time.strftime("run-%Y%m%d-%H%M%S")
+    if path and is_suite(path):
+        ended: list[int] = []
+        for test in load_suite(path):
+            console.print(f"\n[bold]{test.identifier}[/] ({test.config})", highlight=False, soft_wrap=True)
+            try:
+                run(
+                    scenario=str(test.config),
+                    nodes=nodes,
+                    members=members,
+                    cores=cores,
+                    kubeconfig=kubeconfig,
+                    context=context,
+                    i_know=i_know,
+                    overrides=[*(overrides or ()), *map(str, test.overrides)],
+                    fault=fault,
+                    rate=rate,
+                    timeout=timeout,
+                    record=str(folder / test.identifier),
+                    seed=seed,
+                )
+            except typer.Exit as end:
+                ended.append(end.exit_code)
+        raise typer.Exit(next((code for code in (2, 1, 4, 3) if code in ended), 0))
     arguments = ["-u", str(nodes), "-r", f"{rate:g}", "-t", f"{timeout}s", "--scenario", path or "none"]
     arguments += ["--members", str(members), "--cores", cores, "--seed", str(seed), "--record", str(folder)]
-    if kubeconfig:
-        arguments += ["--kubeconfig", kubeconfig]
+    for flag, value in (("--kubeconfig", kubeconfig), ("--context", context), ("--i-know", i_know)):
+        if value:
+            arguments += [flag, value]
     for override in overrides or ():
         arguments += ["--overrides", override]
     for spec in fault or ():

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
+from benchmarks.child import in_child
 from benchmarks.measure import Work, calls, cpu_us
 from benchmarks.objects import encode, stored_pod
-from benchmarks.registry import Line, Plan, benchmark
+from benchmarks.registry import FEW, Line, Plan, benchmark
 from harness.client.limiter import TokenBucket
 from harness.client.machine import Action, Answered, Event, Opened, Received, Send
 from harness.client.reflector import INITIAL_EVENTS_END, Reflector
 from harness.client.requests import PODS, get_
 from harness.client.rest import Rest
+from harness.fleet.kubelet import Kubelet, kubelet_limiters
+from harness.fleet.options import KubeletOptions
 from harness.fleet.pods import decode_pod
-from harness.wire.request import Response
+from harness.wire.request import Request, Response
 from harness.wire.watching import encode_event
 
 _KEY = ("pods", "watch")
@@ -52,6 +57,67 @@ def reflector(plan: Plan) -> Iterator[Line]:
         return work
 
     yield Line("client/reflector/event", "us", cpu_us(plan, 10_000, make))
+
+
+class _Kept:
+    """A transport that keeps the sinks of what was sent."""
+
+    def __init__(self) -> None:
+        self.sinks: dict[str, Any] = {}
+
+    def send(self, request: Request, sink: Any) -> _Kept:
+        self.sinks[request.name] = sink
+        return self
+
+    def cancel(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@benchmark("client/shell", FEW)
+def shell(plan: Plan) -> Iterator[Line]:
+    """A MODIFIED event of a node from the transport's hands through shell, rest layer and kubelet, each handling
+    it as in a run; in a child, for the shell brings in gevent."""
+    costs = [in_child(shell_event_us, events=plan.count(10_000)) for _ in range(plan.repeats)]
+    yield Line("client/shell/event", "us", costs)
+
+
+def shell_event_us(events: int) -> float:
+    """CPU microseconds of an event. Runs in a child."""
+    from harness.load.shell import Shell
+    from harness.load.statistics import Statistics
+    from harness.transport.timers import Timers
+
+    transport, timers, options = _Kept(), Timers(), KubeletOptions(follow_one_of=25)
+    rest = Rest(Kubelet("n1", options, Random(1), 1.8e9), kubelet_limiters(options))
+    whole: Any = transport
+    running = Shell("kubelet", rest, whole, timers, Statistics(_nobody), _nobody, _nobody, _raise)
+    running.start()
+    transport.sinks["nodes"].on_head(200, {}, "m")
+    sink = transport.sinks["nodes"]
+    end = {"metadata": {"resourceVersion": "10", "annotations": {INITIAL_EVENTS_END: "true"}}}
+    node = {"metadata": {"name": "n1", "uid": "u", "resourceVersion": "9"}}
+    sink.on_data(encode_event("ADDED", encode(node)) + encode_event("BOOKMARK", encode(end)))
+    lines = []
+    for revision in range(11, 61):
+        padded = {
+            "metadata": {**node["metadata"], "resourceVersion": str(revision)},
+            "spec": {"x": "y" * 900},
+        }
+        lines.append(encode_event("MODIFIED", encode(padded)))
+    begun = time.process_time()
+    for number in range(events):
+        sink.on_data(lines[number % 50])
+    used = time.process_time() - begun
+    timers.close()
+    return used / events * 1e6
+
+
+def _nobody(*_: object, **__: object) -> None: ...
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 class _Still:

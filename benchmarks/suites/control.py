@@ -60,7 +60,7 @@ def authorize(plan: Plan) -> Iterator[Line]:
     nodes = plan.count(_NODES)
     for number in range(nodes * _PODS_OF_NODE):
         body = encode(stored_pod(f"p{number}", f"n{number % nodes}", mounts=f"s{number % 200}"))
-        authorizer.on_pod("ADDED", body)
+        authorizer.informer.on_pod("ADDED", body)
     clock.advance(60.0)
     users = [_user(number) for number in range(nodes)]
     infos = [parse_path(f"{_PATH}{number % 200}") for number in range(nodes)]

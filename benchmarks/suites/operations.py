@@ -1,12 +1,14 @@
 """What a member's process pays for each operation, over TLS and HTTP/2 without a model, beside what a real one pays.
 
-"real server" is a kube-apiserver v1.36.2 on a machine of the same kind, TLS and HTTP/1.1 (`harness.apiserver.model.costs`
-says how it was measured), and lines with "(store)" set the store's process beside its etcd. The aim is half of it for
-a write, a third for a GET, a tenth for an object of a LIST and for an event to a watcher, 3 KB for a watch at rest.
+"real server" is a kube-apiserver v1.36.2 on a machine of the same kind, TLS and HTTP/1.1 (how it was measured stands
+in `harness.apiserver.model.costs`), and lines with "(store)" set the store's process beside its etcd. The aim is half
+of it for a write, a third for a GET, a tenth for an object of a LIST and for an event to a watcher, 3 KB for a watch
+at rest.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
@@ -20,8 +22,8 @@ from harness.apiserver.model.costs import Costs
 from harness.wire.request import STRATEGIC_MERGE_PATCH
 
 WRITE, GET, EACH = 1 / 2, 1 / 3, 1 / 10
-IDLE_WATCH_KB = 3.0
-REAL_IDLE_WATCH_KB = 93.0
+IDLE_WATCH_KB, IDLE_MS = 3.0, 3.0
+REAL_IDLE_WATCH_KB, REAL_RESIDENT_MB = 93.0, 270.0
 _REAL = Costs()
 _REAL_GET_AS_ADMIN_US = 275.0
 _DEFAULT = "/api/v1/namespaces/default"
@@ -31,13 +33,16 @@ _STREAMS = 35
 _WATCH = "&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&watch=true"
 
 
-def _lines(name: str, spent: Spent, real: float, share: float, real_store: float = 0.0) -> Iterator[Line]:
-    yield Line(f"operations/{name}", "us", [spent.member], real=real, aim=real * share)
+def _lines(
+    name: str, spent: Spent, real: float, share: float | None, real_store: float = 0.0
+) -> Iterator[Line]:
+    aim = None if share is None else real * share
+    yield Line(f"operations/{name}", "us", [spent.member], real=real, aim=aim)
     if real_store:
         yield Line(f"operations/{name} (store)", "us", [spent.store], real=real_store)
 
 
-@benchmark("operations/writes")
+@benchmark("operations/writes", most=FEW)
 def writes(plan: Plan) -> Iterator[Line]:
     """Each of them by four connections, one request at a time on each."""
     n = plan.count(500)
@@ -83,8 +88,9 @@ def _lease_lines(running: Pool, n: int) -> Iterator[Line]:
     yield from _lines("update lease", spent, _REAL.update_lease_us, WRITE, _REAL.update_lease_etcd_us)
 
 
-@benchmark("operations/reads")
+@benchmark("operations/reads", most=FEW)
 def reads(plan: Plan) -> Iterator[Line]:
+    """GETs by four connections, one request at a time on each; lists of 1,000 pods by one."""
     n, pods = plan.count(800), max(8, plan.count(1000))
     with pool() as running:
         _prepare(running)
@@ -99,7 +105,9 @@ def reads(plan: Plan) -> Iterator[Line]:
         yield from _lines("get rv=0, as node", spent, _REAL.get_cached_us, GET)
         consistent = [request("GET", f"{_PODS}/p{k % pods}") for k in range(n)]
         spent = running.spent(running.admins, consistent)
-        yield from _lines("get, consistent", spent, _REAL.get_consistent_us, GET, _REAL.get_consistent_etcd_us)
+        yield from _lines(
+            "get, consistent", spent, _REAL.get_consistent_us, GET, _REAL.get_consistent_etcd_us
+        )
         named = [
             request("GET", f"{_PODS}?fieldSelector=metadata.name%3Dp{k % pods}&resourceVersion=0")
             for k in range(n)
@@ -133,7 +141,9 @@ def _list_lines(running: Pool, plan: Plan, pods: int) -> Iterator[Line]:
 
 
 def _continue(answer: bytes) -> str:
-    token: str = msgspec.json.decode(answer[:400].split(b',"items"')[0] + b"}")["metadata"].get("continue", "")
+    token: str = msgspec.json.decode(answer[:400].split(b',"items"')[0] + b"}")["metadata"].get(
+        "continue", ""
+    )
     return token
 
 
@@ -149,13 +159,13 @@ def _connection_lines(running: Pool, plan: Plan) -> Iterator[Line]:
             link.close()
 
     real = _REAL.connect_us + _REAL_GET_AS_ADMIN_US
-    yield from _lines("new TLS connection and one request", running.measure(n, connect), real, WRITE)
+    yield from _lines("new TLS connection and one request", running.measure(n, connect), real, None)
 
 
-@benchmark("operations/watches")
+@benchmark("operations/watches", most=FEW)
 def watches(plan: Plan) -> Iterator[Line]:
     """Watch-lists, and events to them: the CPU of writes that are watched, less that of the same writes before."""
-    pods, n = max(8, plan.count(1000)), plan.count(600)
+    pods, n = max(8, plan.count(500)), plan.count(600)
     with pool() as running:
         _prepare(running)
         running.run(running.admins, [_pod(f"p{k}", k) for k in range(pods)])
@@ -201,18 +211,22 @@ def _watch_one(resource: str, name: str) -> Request:
 def _event_lines(running: Pool, plan: Plan) -> Iterator[Line]:
     real = _REAL.watch_event_http1_us
     each = _Updates(running, "c0")
-    for title, connections, streams in (("one watcher", 1, 1), ("1,000 watchers", plan.count(29), _STREAMS)):
+    own = plan.count(10)
+    for title, connections, streams in (
+        ("1 watcher on its connection", own, 1),
+        ("1,000 watchers, 35 on each", plan.count(29), _STREAMS),
+    ):
         links = [running.connect() for _ in range(connections)]
         many = connections * streams
         each.drive(20, [], 0)
-        writes_ = plan.count(600 if many == 1 else 10)
+        writes_ = plan.count(100 if streams == 1 else 10)
         before = [each.drive(writes_, [], 0) for _ in range(3)]
         for link in links:
             link.send(*[_watch_one("configmaps", each.name)] * streams)
             link.take(2 * streams)
         found = [each.drive(writes_, links, streams) for _ in range(3)]
         delivered = max((median(found) - median(before)) / many, 0.01)
-        yield Line(f"operations/event to {title}, for each", "us", [delivered], real=real, aim=real * EACH)
+        yield Line(f"operations/event to {title}", "us", [delivered], real=real, aim=real * EACH)
         each = _Updates(running, "c1")
 
 
@@ -240,11 +254,13 @@ class _Updates:
 
 @benchmark("operations/idle", most=FEW)
 def idle(plan: Plan) -> Iterator[Line]:
-    """Watch-lists of single secrets, 35 on each connection: resident memory, the connection's share included; and the
-    CPU of a member that nobody asks anything."""
-    connections = plan.count(150)
+    """A member that nobody asks anything; then watch-lists of single secrets, 35 on each connection: resident memory,
+    the connection's share included."""
+    connections, seconds = plan.count(150), 2 * plan.size
     with pool() as running:
         _prepare(running)
+        spent = running.measure(1, lambda: time.sleep(seconds))
+        resident = running.resident_bytes() / (1 << 20)
         before = 0
         for number in range(connections + connections // 4):
             if number == connections // 4:  # those before have filled what the process had free
@@ -253,6 +269,8 @@ def idle(plan: Plan) -> Iterator[Line]:
             link.send(*[_watch_one("secrets", "s0")] * _STREAMS)
             link.take(2 * _STREAMS)
         grown = max(running.resident_bytes() - before, 1) / (connections * _STREAMS) / 1024
+    yield Line("operations/member at rest", "ms/s", [max(spent.member / 1000 / seconds, 0.001)], aim=IDLE_MS)
+    yield Line("operations/member at rest, resident", "MB", [resident], real=REAL_RESIDENT_MB)
     yield Line("operations/watch at rest", "KB", [grown], real=REAL_IDLE_WATCH_KB, aim=IDLE_WATCH_KB)
 
 

@@ -14,6 +14,7 @@ from benchmarks.registry import FEW, Line, Plan, benchmark
 from harness.wire.request import Request, TransportError
 
 _STREAMS = 35
+GET_US = 40.0
 _HEADERS = {
     "User-Agent": "kubelet/v1.36.2 (linux/amd64) kubernetes/abcdef0",
     "Impersonate-User": "system:node:n1",
@@ -24,20 +25,22 @@ _HEADERS = {
 
 @benchmark("transport", FEW)
 def transport(plan: Plan) -> Iterator[Line]:
-    """GETs one after another and 10 at a time; 200 nodes with 35 watches each, and events that come singly."""
+    """GETs one after another and 10 at a time; 200 nodes with 35 watches each; events to all nodes at once, one for
+    each, and events that come singly, to a process that slept."""
     arguments = {"gets": plan.count(3000), "nodes": plan.count(200), "events": plan.count(1000)}
     found: list[dict[str, float]] = []
     for _ in range(plan.repeats):
         with listening() as address:
             found.append(in_child(client_costs, port=address.port, ca=address.ca.decode(), **arguments))
-    for name, unit in (
-        ("get, serial", "us"),
-        ("get, 10 in flight", "us"),
-        ("open a watch", "us"),
-        ("sparse event", "us"),
-        (f"connection with {_STREAMS} watches", "KB"),
+    for name, unit, aim in (
+        ("get, serial", "us", None),
+        ("get, 10 in flight", "us", GET_US),
+        ("open a watch", "us", None),
+        ("event, one a connection", "us", None),
+        ("sparse event", "us", None),
+        (f"connection with {_STREAMS} watches", "KB", None),
     ):
-        yield Line(f"transport/{name}", unit, [each[name] for each in found])
+        yield Line(f"transport/{name}", unit, [each[name] for each in found], aim=aim)
 
 
 def client_costs(port: int, ca: str, gets: int, nodes: int, events: int) -> dict[str, float]:
@@ -71,6 +74,7 @@ class _Load:
         begun = _cpu_s()
         found[f"connection with {_STREAMS} watches"] = grown_kb(lambda n: self._open(n, sink), nodes)
         found["open a watch"] = (_cpu_s() - begun) / (len(self._nodes) * _STREAMS) * 1e6
+        found["event, one a connection"] = self._rounds(max(1, events // len(self._nodes)), sink)
         found["sparse event"] = self._events(events, sink)
         for transport in (*self._nodes, self._one):
             transport.close()
@@ -110,6 +114,15 @@ class _Load:
         done.wait(60)
         assert not left, f"{left} GETs of {count} were not answered within a minute"
         return (_cpu_s() - begun) / count * 1e6
+
+    def _rounds(self, rounds: int, sink: _Sink) -> float:
+        """CPU microseconds of an event, as many at a time as there are nodes, to one watch of each."""
+        begun = _cpu_s()
+        for _ in range(rounds):
+            sink.expect(len(self._nodes))
+            self._one.unary(Request("get", "GET", f"/every/{_STREAMS}", "every"), lambda answer: None)
+            sink.wait()
+        return (_cpu_s() - begun) / (rounds * len(self._nodes)) * 1e6
 
     def _events(self, count: int, sink: _Sink) -> float:
         sink.expect(count)

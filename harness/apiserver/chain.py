@@ -20,12 +20,13 @@ from harness.apiserver.auth.authorization import Authorizer, forbidden_status
 from harness.apiserver.auth.impersonation import Impersonation
 from harness.apiserver.cache.cacher import Cacher
 from harness.apiserver.clock import Clock, Task, Timer, spawn
+from harness.apiserver.deadlines import Deadlines
 from harness.apiserver.exchange import Exchange
 from harness.apiserver.flowcontrol import Admission, FlowController, MaxInFlight, Rejection
 from harness.apiserver.flowcontrol.controller import wait_limit
 from harness.apiserver.handlers import compression
 from harness.apiserver.handlers.call import Answer, Call
-from harness.apiserver.handlers.negotiate import negotiate, wants_pretty
+from harness.apiserver.handlers.negotiate import PROTOBUF, negotiate, wants_pretty
 from harness.apiserver.handlers.reading import check_ready
 from harness.apiserver.handlers.shaping import prettied
 from harness.apiserver.handlers.watching import watch_options
@@ -36,6 +37,7 @@ from harness.apiserver.openwatch import OpenWatch, OpenWatches
 from harness.apiserver.router import Endpoint, Router, read
 from harness.apiserver.store.core import StoreError, StoreTimeout, StoreUnavailable
 from harness.apiserver.strategies.base import new_uid
+from harness.apiserver.views import protobuf
 from harness.wire.gotext import parse_duration
 from harness.wire.paths import PathError, RequestInfo, parse_path
 from harness.wire.status import (
@@ -76,6 +78,7 @@ class Chain:
         metrics: RequestMetrics,
         rng: Random,
         request_timeout_s: float,
+        protobuf_answers: bool = False,
     ) -> None:
         self.clock = clock
         self.host = host
@@ -88,6 +91,8 @@ class Chain:
         self.metrics = metrics
         self.rng = rng
         self.request_timeout_s = request_timeout_s
+        self.protobuf_answers = protobuf_answers
+        self.deadlines = Deadlines(clock, request_timeout_s, host.slack_s)
         self.watches = OpenWatches(clock, flow.watches)
 
     @property
@@ -111,6 +116,7 @@ class _Request:
         "_exchange",
         "_flow_headers",
         "_info",
+        "_limit_s",
         "_started_at",
         "_task",
         "_waited_s",
@@ -125,7 +131,8 @@ class _Request:
         self._waited_s = 0.0
         self._flow_headers: dict[str, str] = {}
         self._admission: Admission | None = None
-        self._deadline: Timer | None = None
+        self._deadline: Timer | None = None  # where the client asked for less than the server's own limit
+        self._limit_s: float | None = None
         self._info: RequestInfo | None = None
         self._task: Task[None] | None = None
 
@@ -133,6 +140,7 @@ class _Request:
         task = spawn(self._serve())
         if not task.outcome.done:
             self._task = task
+            self._arm()
             self._exchange.on_gone(self._gone)
 
     # ---- life ------------------------------------------------------------------------------------------------------
@@ -143,7 +151,18 @@ class _Request:
                 self._chain.metrics.aborted(self._info)
             self._task.cancel()
 
-    def _time_out(self) -> None:
+    def _arm(self) -> None:
+        """It waits; a request that was answered at once never needs a deadline."""
+        chain, limit_s = self._chain, self._limit_s
+        if limit_s is None or self._answered:
+            return
+        if limit_s == chain.request_timeout_s:
+            chain.deadlines.add(self, self._started_at)
+        else:
+            self._deadline = chain.clock.call_at(self._started_at + limit_s, self.time_out)
+
+    def time_out(self) -> None:
+        """Its deadline has come."""
         assert self._task is not None
         if self._task.outcome.done or self._answered:
             return
@@ -167,6 +186,8 @@ class _Request:
         finally:
             if self._deadline is not None:
                 self._deadline.cancel()
+            elif self._task is not None:
+                self._chain.deadlines.remove(self)
             if self._admission is not None:
                 self._admission.cancel()  # leaves the queue, or gives the seats back
 
@@ -187,13 +208,11 @@ class _Request:
         except PathError as error:
             raise StatusError(unclassified(f"failed to get request info: {error}")) from None
         watch = info.verb == "watch"
-        deadline_s = None if watch else self._deadline_s(info)
+        deadline_s = self._limit_s = None if watch else self._deadline_s(info)
         user = chain.authenticator.authenticate(exchange.headers, exchange.certificate)
         if user is None:
             raise StatusError(unauthorized())
         user = chain.impersonation.impersonate(user, info, exchange.headers)
-        if deadline_s is not None:
-            self._deadline = chain.clock.call_at(self._started_at + deadline_s, self._time_out)
         if not await self._admitted(user, info, deadline_s):
             return
         costs = chain.host.costs
@@ -273,7 +292,9 @@ class _Request:
         headers = self._exchange.headers
         if self._exchange.method == "HEAD":  # resources have routes for GET, not for HEAD (as/endpoints/installer.go)
             raise StatusError(method_not_allowed())
-        representation = negotiate(headers.get("accept", ""))
+        representation = negotiate(
+            headers.get("accept", ""), self._chain.protobuf_answers, bool(endpoint.resource.custom)
+        )
         if wants_pretty(headers, info.query):
             representation = msgspec.structs.replace(representation, pretty=True)
         return Call(
@@ -337,7 +358,7 @@ class _Request:
         watch = OpenWatch(
             chain.watches,
             self._exchange,
-            self._headers(JSON, {}),
+            self._headers(protobuf.STREAM if call.representation.media_type == PROTOBUF else JSON, {}),
             chain.metrics.watch(info),
             self._admission,
             self._started_at,
@@ -367,9 +388,21 @@ class _Request:
         if status.code == 403:
             headers["x-content-type-options"] = "nosniff"
         body = status.body()
+        if self._chain.protobuf_answers and self._wants_protobuf():
+            self._respond(status.http_status, PROTOBUF, protobuf.encoded(body), headers)
+            return
         if wants_pretty(self._exchange.headers, {} if self._info is None else self._info.query):
             body = prettied(body)
         self._respond(status.http_status, JSON, body, headers)
+
+    def _wants_protobuf(self) -> bool:
+        """Whether an error is to be told in protobuf: in that of the request's answer, JSON where it has none."""
+        if self._info is None or not self._info.is_resource:
+            return False
+        try:
+            return negotiate(self._exchange.headers.get("accept", ""), True).media_type == PROTOBUF
+        except StatusError:
+            return False
 
     def _respond(
         self, status: int, content_type: str, body: bytes, more: dict[str, str], count: bool = True

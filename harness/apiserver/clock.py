@@ -80,13 +80,19 @@ class Promise(Generic[T]):
     def __await__(self) -> Generator[Promise[T], None, T]:
         if not self.done:
             yield self
-        return self.result()
+        if self._error is not None:
+            raise self._error
+        return self._value  # type: ignore[return-value]
 
 
 def resolved(value: T) -> Promise[T]:
     promise: Promise[T] = Promise()
     promise.resolve(value)
     return promise
+
+
+DONE: Promise[None] = resolved(None)
+"""One for all who need not wait: nothing that is called on a settled promise changes it."""
 
 
 class Task(Generic[T]):

@@ -42,10 +42,14 @@ _VERBS_OF: dict[str, tuple[str, ...]] = {
     "eviction": ("create",),
     "finalize": ("update",),
     "log": ("get",),
+    **dict.fromkeys(("attach", "exec", "portforward"), ("create", "get")),
     "token": ("create",),
 }
 _KIND_OF: dict[str, tuple[str, str, str]] = {  # subresource: group, version, kind of its body
+    "attach": ("", "", "PodAttachOptions"),
     "binding": ("", "", "Binding"),
+    "exec": ("", "", "PodExecOptions"),
+    "portforward": ("", "", "PodPortForwardOptions"),
     "eviction": ("policy", "v1", "Eviction"),
     "token": ("authentication.k8s.io", "v1", "TokenRequest"),
     "scale": ("autoscaling", "v1", "Scale"),

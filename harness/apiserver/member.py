@@ -156,6 +156,8 @@ class Member:
                 self._custom_source,
                 self._custom_endpoint,
                 lambda row: StoreLister(row, self.storage, self.metrics),
+                self.upkeep.keep,
+                self.upkeep.leave,
             ),
             self.router,
             self.discovery.serve_also,
@@ -426,6 +428,7 @@ class Member:
             RequestMetrics(self.metrics),
             self._random("audit ids"),
             self.options.request_timeout_s,
+            self.options.protobuf_answers,
         )
 
     def _make_faults(self, store: Store) -> Faults:

@@ -30,4 +30,5 @@ class MemberOptions:
     event_ttl_s: float = 3600.0  # --event-ttl
     feature_gates: FeatureGates = field(default_factory=FeatureGates)  # --feature-gates
     signing_ca: tuple[bytes, bytes] | None = None  # certificate and key, as PEM, that sign client certificates
+    protobuf_answers: bool = False  # to clients that prefer them; JSON costs us less
     node_authorizer: NodeAuthorizerOptions = field(default_factory=NodeAuthorizerOptions)

@@ -85,7 +85,8 @@ class Allocator(Protocol):
 class Caller(msgspec.Struct, frozen=True, gc=False):
     """Who writes what: `namespace` "" for cluster scope, `name` "" for what a body names. `etcd_us` is what a write
     costs etcd, None where it is no request's. `manager` is who will own the fields that change, "" where managedFields
-    are settled already."""
+    are settled already. `typed`: the object that is written came from a body that was decoded as its type, so that what
+    is filled in here leaves it of that type."""
 
     user: UserInfo
     namespace: str = ""
@@ -94,6 +95,7 @@ class Caller(msgspec.Struct, frozen=True, gc=False):
     dry_run: bool = False
     etcd_us: float | None = None
     manager: str = ""
+    typed: bool = False
 
 
 class Written(msgspec.Struct, frozen=True, gc=False):
@@ -210,7 +212,7 @@ class Registry:
     async def _insert(self, caller: Caller, new: Object) -> Written | None:
         """None where the key exists."""
         key = self.resource.key(caller.namespace, new["metadata"]["name"])
-        value = self._types.encoded(new, False, None)
+        value = self._types.encoded(new, False, None, caller.typed)
         if caller.dry_run:
             return None if (await self._store.get(key)).kv is not None else Written(value, created=True)
         result = await self._store.txn(Txn(key, value, ABSENT, self._ttl_s), caller.etcd_us)
@@ -287,7 +289,7 @@ class Registry:
                 new = self._changed(caller, mutate, state, kind, told)
                 if claim is not None:
                     await claim.take(new, state.decode())
-                value = self._types.encoded(new, kind in _STATUS_ONLY, told)
+                value = self._types.encoded(new, kind in _STATUS_ONLY, told, caller.typed)
             except StatusError:
                 if state.fresh:
                     if claim is not None:

@@ -160,7 +160,17 @@ RESOURCES: tuple[Resource, ...] = (
         "pod",
         short_names=("po",),
         categories=("all",),
-        subresources=("binding", "ephemeralcontainers", "eviction", "log", "resize", "status"),
+        subresources=(
+            "attach",
+            "binding",
+            "ephemeralcontainers",
+            "eviction",
+            "exec",
+            "log",
+            "portforward",
+            "resize",
+            "status",
+        ),
         selectable=(
             "spec.hostNetwork",
             "spec.nodeName",

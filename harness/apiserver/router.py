@@ -9,7 +9,7 @@ import msgspec
 from harness.apiserver.admission import Admission
 from harness.apiserver.cache.cacher import Cacher
 from harness.apiserver.cache.uncached import Uncached
-from harness.apiserver.handlers import applying, podlogs, scale, subresources, writing
+from harness.apiserver.handlers import applying, podconnections, podlogs, scale, subresources, writing
 from harness.apiserver.handlers.call import Answer, Call
 from harness.apiserver.handlers.evictions import Evictions
 from harness.apiserver.handlers.options import list_options
@@ -26,7 +26,13 @@ After = Callable[[Call, bytes], object]
 _NAMED = frozenset({"get", "update", "patch", "delete"})
 _COLLECTION = frozenset({"list", "watch", "create", "deletecollection"})
 _OF_PODS = ("ephemeralcontainers", "resize")
-_READS = {"scale": scale.get, "log": podlogs.get}
+_CONNECTIONS = ("attach", "exec", "portforward")
+_Read = Callable[[Call, Reader], Awaitable[Read]]
+_READS: dict[str, _Read] = {
+    "scale": scale.get,
+    "log": podlogs.get,
+    **dict.fromkeys(_CONNECTIONS, podconnections.refuse),
+}
 _READABLE = frozenset({"approval", "status", *_OF_PODS, *_READS})
 
 
@@ -76,12 +82,16 @@ class Router:
             ("update", "finalize"): subresources.finalize,
             ("update", "scale"): scale.update,
             ("patch", "scale"): applying.chosen(scale.patch, scale.apply),
+            **{("create", name): self._connect for name in _CONNECTIONS},
             **{("update", name): writing.update for name in _OF_PODS},
             **{("patch", name): patch for name in _OF_PODS},
             ("create", "token"): tokens.create,
             ("update", "approval"): writing.update,
             ("patch", "approval"): patch,
         }
+
+    async def _connect(self, call: Call) -> Answer:
+        await podconnections.refuse(call, self.endpoints["", "v1", "pods"].reader)
 
     def serve_also(self, endpoints: Sequence[Endpoint]) -> None:
         """These custom resources, and no others beside those that are built in."""
@@ -162,4 +172,4 @@ async def delete_collection(call: Call, reader: Reader) -> Answer:
     listing = await reader.selected(namespace, list_options(call.info.query, call.resource, watch=False))
     keys = [(obj.namespace, obj.name) for obj in listing.items]
     await writing.delete_each(call, keys, options)
-    return list_answer(call, (obj.body for obj in listing.items), {"resourceVersion": str(listing.revision)})
+    return list_answer(call, listing.items, {"resourceVersion": str(listing.revision)})

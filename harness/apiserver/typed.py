@@ -35,12 +35,14 @@ class Types:
     def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
 
-    def encoded(self, new: Object, status_only: bool, told: Told | None) -> bytes:
-        """The bytes to store, without fields that the type does not have. `status_only`: the rest is as it was.
-        Raises StatusError where a value is of another type."""
+    def encoded(self, new: Object, status_only: bool, told: Told | None, typed: bool = False) -> bytes:
+        """The bytes to store, without fields that the type does not have. `status_only`: the rest is as it was;
+        `typed`: all of it is known to be of its type. Raises StatusError where a value is of another type."""
         strategy = self._strategy
         ordered = strategy.ordered(new)
         value = _encode(ordered)
+        if typed:
+            return value
         check = check_of(strategy.structure)
         if check.status_fits(value) if status_only else check.fits(value):
             return value

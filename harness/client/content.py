@@ -16,8 +16,8 @@ from harness.wire.protobuf import UnknownKind, encode_object
 from harness.wire.request import JSON, Request
 
 ContentType: TypeAlias = Literal["auto", "protobuf", "json"]
-"""``protobuf``: bodies in protobuf, answers as the server prefers among protobuf and JSON; what a kubelet and kube-proxy
-do. ``auto``: the same answers, bodies in JSON, which every server takes. ``json``: JSON both ways, as a client without
+"""``protobuf``: bodies in protobuf, answers as the server prefers among protobuf and JSON; what a kubelet does.
+``auto``: the same answers, bodies in JSON, which every server takes. ``json``: JSON both ways, as a client without
 generated types."""
 
 CONTENT_TYPES: tuple[ContentType, ...] = ("auto", "protobuf", "json")

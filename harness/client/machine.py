@@ -55,10 +55,10 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True, gc=False):
-    """This client now knows of a write that is followed under `key` (`harness.client.delivery`); the time since then
-    becomes a sample called `name`."""
+    """This client now knows of a write that is followed under the key `write` (`harness.client.delivery`); the time
+    since then becomes a sample called `name`."""
 
-    key: str
+    write: str
     name: str
     labels: tuple[tuple[str, str], ...] = ()
 
@@ -68,6 +68,19 @@ class Note(msgspec.Struct, frozen=True):
 
     kind: str
     fields: dict[str, object]
+
+
+class CloseConnections(msgspec.Struct, frozen=True):
+    """Close every connection of this client; what they carry ends as broken, and new ones are opened when needed. `why`
+    is a bounded label."""
+
+    why: str
+
+
+class UseCertificate(msgspec.Struct, frozen=True):
+    """Connections from the next one on show this certificate (PEM), signed for the request that the shell made."""
+
+    certificate: bytes
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -117,7 +130,9 @@ class Fired(msgspec.Struct, frozen=True, gc=False):
     key: Key
 
 
-Action: TypeAlias = Send | Cancel | Arm | Disarm | Sample | Seen | Note | Finished
+Action: TypeAlias = (
+    Send | Cancel | Arm | Disarm | Sample | Seen | Note | CloseConnections | UseCertificate | Finished
+)
 Event: TypeAlias = Answered | Failed | Opened | Received | Closed | Fired
 
 

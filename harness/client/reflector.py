@@ -151,6 +151,7 @@ class Reflector:
         watch_list: bool = True,
         client: str = "main",
         follow_one_of: int = 0,
+        store: Store | None = None,
     ) -> None:
         self._spec = shared_spec(
             resource,
@@ -167,7 +168,7 @@ class Reflector:
         self.namespace = namespace
         self.field_selector = field_selector
         self._rng = rng
-        self.store = Store()
+        self.store = Store() if store is None else store
         self.state = State.IDLE
         self.synced = False
         self.last_resource_version = ""
@@ -196,8 +197,6 @@ class Reflector:
     # ---- the machine -------------------------------------------------------------------------------------------
     def start(self, now: float) -> list[Output]:
         """Begin, or begin again after `stop` (at the last resourceVersion, as client-go's reflector does)."""
-        if self._backoff is None:
-            self._backoff = Backoff(REFLECTOR, now)
         out: list[Output] = []
         self._begin(now, out)
         return out
@@ -275,7 +274,8 @@ class Reflector:
                 out.append(Sample("reflector_fallbacks", 1.0, labels))
             self._send_list(out)
         else:
-            assert self._backoff is not None
+            if self._backoff is None:  # most never need one
+                self._backoff = Backoff(REFLECTOR, self._begun_at)
             self._pager = None
             out.append(Arm(self._key("backoff"), now + self._backoff.next_s(now, self._rng)))
 
@@ -365,7 +365,7 @@ class Reflector:
     def _closed(self, error: TransportError | None, now: float, out: list[Output]) -> None:
         """The stream ended: cleanly, by a connection that broke (which client-go takes as clean), or otherwise."""
         self._drop_stream()
-        if error is None or error.failure is Failure.RESET:
+        if error is None or error.failure in (Failure.RESET, Failure.CLOSED):
             self._ended(now, out)
         else:
             self._move(Outcome.FAILED, now, out, error.failure.name.lower())
@@ -401,6 +401,7 @@ class Reflector:
                 self._move(Outcome.BUSY, now, out)
             elif error.failure in (
                 Failure.RESET,
+                Failure.CLOSED,
                 Failure.TIMEOUT,
             ):  # an empty watch (cg/rest/request.go: Watch)
                 self._ended(now, out)

@@ -37,6 +37,13 @@ LEASES = ResourceRef("coordination.k8s.io", "v1", "leases")
 CSINODES = ResourceRef("storage.k8s.io", "v1", "csinodes")
 CSIDRIVERS = ResourceRef("storage.k8s.io", "v1", "csidrivers")
 RUNTIMECLASSES = ResourceRef("node.k8s.io", "v1", "runtimeclasses")
+PERSISTENTVOLUMECLAIMS = ResourceRef("", "v1", "persistentvolumeclaims")
+PERSISTENTVOLUMES = ResourceRef("", "v1", "persistentvolumes")
+VOLUMEATTACHMENTS = ResourceRef("storage.k8s.io", "v1", "volumeattachments")
+ENDPOINTSLICES = ResourceRef("discovery.k8s.io", "v1", "endpointslices")
+SERVICECIDRS = ResourceRef("networking.k8s.io", "v1", "servicecidrs")
+CERTIFICATESIGNINGREQUESTS = ResourceRef("certificates.k8s.io", "v1", "certificatesigningrequests")
+NEW_EVENTS = ResourceRef("events.k8s.io", "v1", "events")
 
 
 def get_(
@@ -175,14 +182,17 @@ def delete_(
     grace_period_s: int | None = None,
     uid: str = "",
     resource_version: str = "",
+    propagation: str = "",
     timeout_s: float | None = None,
     client: str = "main",
 ) -> Request:
     """DELETE one object; `grace_period_s` None takes the object's own, `uid` and `resource_version` are
-    preconditions. client-go always sends DeleteOptions as the body."""
+    preconditions, `propagation` "" is the kind's default policy. client-go always sends DeleteOptions as the body."""
     options: dict[str, object] = {"kind": "DeleteOptions", "apiVersion": "v1"}
     if grace_period_s is not None:
         options["gracePeriodSeconds"] = grace_period_s
+    if propagation:
+        options["propagationPolicy"] = propagation
     preconditions = {}
     if uid:
         preconditions["uid"] = uid
@@ -200,10 +210,14 @@ def delete_collection_(
     *,
     field_selector: str = "",
     label_selector: str = "",
+    propagation: str = "",
     client: str = "main",
 ) -> Request:
+    """DELETE a collection; `propagation` "" is the kind's default policy."""
     query: dict[str, QueryValue] = {"fieldSelector": field_selector, "labelSelector": label_selector}
     body = b'{"kind":"DeleteOptions","apiVersion":"v1"}'
+    if propagation:
+        body = body[:-1] + b',"propagationPolicy":"%s"}' % propagation.encode()
     return _request("deletecollection", "DELETE", ref, namespace, query=query, body=body, client=client)
 
 

@@ -39,6 +39,8 @@ from harness.wire.request import Failure, Request, TransportError
 
 MAX_RETRIES = 10  # cg/rest/request.go:NewRequest
 _BROKEN_RETRY_S = 1.0  # retryAfterResponse(), with_retry.go
+_BROKEN = (Failure.RESET, Failure.CLOSED)
+"""Both are errors that net.IsProbableEOF or IsConnectionReset know; CLOSED is a connection that we closed ourselves."""
 _TIMER = "rest"
 
 
@@ -124,9 +126,10 @@ class Rest:
 
     def _outward(self, actions: list[Action], now: float) -> list[Action]:
         """Replace the inner machine's sends and cancels by what goes out now."""
-        if not actions:
-            return actions
-        if not any(isinstance(action, (Send, Cancel)) for action in actions):
+        for action in actions:  # a loop, as most lists are one note or one timer: any() would cost as much as they do
+            if isinstance(action, (Send, Cancel)):
+                break
+        else:
             return actions
         out: list[Action] = []
         for action in actions:
@@ -212,9 +215,7 @@ def _retry_wait_s(event: Answered | Failed, request: Request) -> float | None:
         return None if seconds is None else float(max(seconds, 0))
     failure = event.error.failure
     if request.verb == "watch":  # request.go:Watch: EOF and timeouts
-        return _BROKEN_RETRY_S if failure in (Failure.RESET, Failure.TIMEOUT) else None
-    if (
-        request.method == "GET" and failure is Failure.RESET
-    ):  # request.go:request: reset, EOF, connection lost
+        return _BROKEN_RETRY_S if failure in (*_BROKEN, Failure.TIMEOUT) else None
+    if request.method == "GET" and failure in _BROKEN:  # request.go:request: reset, EOF, connection lost
         return _BROKEN_RETRY_S
     return None

@@ -110,6 +110,19 @@ class Store:
         return changes
 
 
+class NoStore(Store):
+    """For one who only hears of objects: a replacement is told, no object and no change is kept. What thousands of
+    kube-proxies in one process would keep of all endpoint slices is the same thousands of times over."""
+
+    __slots__ = ()
+
+    def apply(self, prefix: Hashable, deleted: bool, obj: Any) -> Changed | None:
+        return None
+
+    def replace(self, prefix: Hashable, objects: dict[str, Any]) -> list[Changed]:
+        return [Changed(prefix, Change.REPLACED)]
+
+
 def _differences(prefix: Hashable, before: dict[str, Any], after: dict[str, Any]) -> Iterator[Changed]:
     for key, old in before.items():
         if key not in after:

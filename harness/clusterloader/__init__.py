@@ -6,8 +6,20 @@ requests and timers and is told what came of them; sockets, clocks and random so
 record does with its notes, and how a report looks, does not belong here.
 """
 
-from harness.clusterloader.config import Config, describe, load_config
+from harness.clusterloader.config import Config, describe
 from harness.clusterloader.executor import ClusterLoader, ClusterLoaderOptions
 from harness.clusterloader.files import Files
+from harness.clusterloader.loading import load_config
+from harness.clusterloader.suite import SuiteTest, is_suite, load_suite
 
-__all__ = ["ClusterLoader", "ClusterLoaderOptions", "Config", "Files", "describe", "load_config"]
+__all__ = [
+    "ClusterLoader",
+    "ClusterLoaderOptions",
+    "Config",
+    "Files",
+    "SuiteTest",
+    "describe",
+    "is_suite",
+    "load_config",
+    "load_suite",
+]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -28,6 +28,7 @@ from harness.clusterloader.measurements.base import (
     Unsupported,
 )
 from harness.clusterloader.measurements.nodes import ReadyNodes
+from harness.clusterloader.measurements.skipped import reason
 from harness.clusterloader.namespaces import Namespaces
 from harness.clusterloader.objects import CLIENT_BURST, CLIENT_QPS, ObjectApi, client_names, clients_for
 from harness.clusterloader.phase import PhaseRunner
@@ -47,13 +48,24 @@ class ClusterLoaderOptions:
     `await_nodes`: begin when so many nodes are Ready, 0 begins at once (a fleet registers while the test starts);
     `await_nodes_timeout_s` bounds that. `namespace_poll_s`: how often the deletion of a namespace is looked after;
     upstream's 5 s would round the time of a short test. `clients`: how many clients share the operations, each with its
-    own rate limit (--k8s-clients-number upstream); 0 is one for each 100 nodes.
+    own rate limit (--k8s-clients-number upstream); 0 is one for each 100 nodes. `labels` go on every object that
+    the test creates, namespaces included.
     """
 
     await_nodes: int = 0
     await_nodes_timeout_s: float = 600.0
     namespace_poll_s: float = 1.0
     clients: int = 0
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+class _Part(NamedTuple):
+    """What came of one measurement of a step; of a phase, whose `name` is ""."""
+
+    name: str
+    seconds: float
+    failures: list[str]
+    violations: list[str]
 
 
 class ClusterLoader:
@@ -67,7 +79,7 @@ class ClusterLoader:
         self._tasks = Tasks()
         clients = client_names(options.clients or clients_for(config.nodes))
         self._limiters = {name: TokenBucket(CLIENT_QPS, CLIENT_BURST) for name in clients}
-        self._api = ObjectApi(self._tasks, clients)
+        self._api = ObjectApi(self._tasks, clients, options.labels)
         self._runtime = Runtime(self._tasks, self._api, rng, epoch_s)
         prefix = config.namespace.prefix or "test-" + "".join(rng.choices(_PREFIX_ALPHABET, k=6))
         self._prefix = prefix
@@ -143,6 +155,8 @@ class ClusterLoader:
         )
         for item in config.skipped:
             self._runtime.note("skipped", what=item, reason="not simulated here")
+        for item in config.ignored:
+            self._runtime.note("warning", message=f"{item}: no such key; it is ignored")
         failure = await self._await_nodes() or await self._namespaces.prepare()
         if failure:
             self._failures.append(failure)
@@ -163,7 +177,8 @@ class ClusterLoader:
             name = _step_name(step)
             kind = "phases" if step.phases else "measurements"
             self._runtime.note("step-started", number=number, name=name, what=kind)
-            failures = await self._step(step, name)
+            parts = await self._step(step, name)
+            failures = [failure for part in parts for failure in part.failures]
             self._failures += [f"[step: {number:02}] {name}: {failure}" for failure in failures]
             self._runtime.note(
                 "step-finished",
@@ -174,58 +189,71 @@ class ClusterLoader:
                 start=self._runtime.stamp(start),
                 seconds=self._runtime.now - start,
                 failures=failures,
+                parts=[part._asdict() for part in parts],
             )
             if self._fatal:
                 return
 
-    async def _step(self, step: Step, name: str) -> list[str]:
-        """Everything of one step at once; its failures in the order of the config."""
-        work: list[Coroutine[Future[Any], None, list[str]]] = []
-        for spec in step.measurements:
-            work += [self._measure(spec, instance, name) for instance in spec.calls()]
+    async def _step(self, step: Step, name: str) -> list[_Part]:
+        """Everything of one step at once; what came of it in the order of the config."""
+        work: list[Coroutine[Future[Any], None, _Part]] = []
+        for index, spec in enumerate(step.measurements):
+            work += [self._measure(spec, instance, name, index) for instance in spec.calls()]
         work += [self._phase(phase, name) for phase in step.phases]
         tasks = [self._tasks.spawn(part) for part in work]
-        return [failure for task in tasks for failure in await task]
+        return [await task for task in tasks]
 
-    async def _phase(self, phase: Phase, step: str) -> list[str]:
+    async def _phase(self, phase: Phase, step: str) -> _Part:
+        start = self._runtime.now
         runner = PhaseRunner(self._runtime, self._config, self._state, self._buckets, self._prefix)
         failures: FailureLog = await runner.run(phase, step)
         for text in failures.texts():
             self._runtime.note("operation-failed", step=step, message=text)
-        return failures.texts()
+        return _Part("", self._runtime.now - start, failures.texts(), [])
 
     # ---- measurements ----------------------------------------------------------------------------------------------
-    async def _measure(self, spec: MeasurementSpec, instance: MeasurementInstance, step: str) -> list[str]:
+    async def _measure(
+        self, spec: MeasurementSpec, instance: MeasurementInstance, step: str, index: int
+    ) -> _Part:
+        start = self._runtime.now
+        failures, violations = await self._call(spec, instance, step)
+        name = f"[{index:02}] - {instance.identifier}"
+        return _Part(name, self._runtime.now - start, failures, violations)
+
+    async def _call(
+        self, spec: MeasurementSpec, instance: MeasurementInstance, step: str
+    ) -> tuple[list[str], list[str]]:
+        """What failed, and which thresholds were missed."""
         measurement = self._instance(spec.method, instance.identifier, step)
         if measurement is None:
-            return []
-        call = Call(instance.identifier, Params(instance.params), self._runtime, step)
+            return [], []
+        call = Call(instance.identifier, Params(instance.params), self._runtime, step, self._prefix)
         try:
             outcome = await measurement.execute(call)
         except Unsupported as error:
             self._measurements[spec.method, instance.identifier] = None
             self._skip(spec.method, instance.identifier, step, str(error))
-            return []
+            return [], []
         except MeasurementError as error:
             self._fatal = self._fatal or error.fatal
-            return [f"measurement call {spec.method} - {instance.identifier} error: {error}"]
+            return [f"measurement call {spec.method} - {instance.identifier} error: {error}"], []
         for result in outcome.results:
             self._report(spec.method, instance.identifier, result)
-        if outcome.failure:
-            text = f"{spec.method} - {instance.identifier}: {outcome.failure}"
-            self._violations.append(text)
-            self._runtime.note("threshold-missed", step=step, message=text)
-        return []
+        if not outcome.failure:
+            return [], []
+        text = f"{spec.method} - {instance.identifier}: {outcome.failure}"
+        self._violations.append(text)
+        self._runtime.note("threshold-missed", step=step, message=text)
+        return [], [text]
 
     def _instance(self, method: str, identifier: str, step: str) -> Measurement | None:
         """The measurement of this method and identifier, made at its first call; None where it is skipped."""
         key = (method, identifier)
         if key not in self._measurements:
-            make = METHODS.get(method)
-            self._measurements[key] = None if make is None else make()
-            if make is None:
-                known = ", ".join(sorted(METHODS))
-                self._skip(method, identifier, step, f"method not simulated; simulated are: {known}")
+            known = METHODS.get(method)
+            self._measurements[key] = None if known is None else known.make()
+            if known is None:
+                self._skip(method, identifier, step, reason(method))
         return self._measurements[key]
 
     def _skip(self, method: str, identifier: str, step: str, reason: str) -> None:

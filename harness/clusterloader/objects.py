@@ -8,7 +8,7 @@ a second with bursts of 200 (cmd/clusterloader.go:58, framework/client); operati
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -52,17 +52,23 @@ def client_names(count: int) -> tuple[str, ...]:
 
 
 class ObjectApi:
-    """Sends object operations through the tasks' requests and counts what was tried again."""
+    """Sends object operations through the tasks' requests and counts what was tried again. `labels` are given to every
+    object that is created, so that whoever cleans up after a test finds what it made."""
 
-    def __init__(self, tasks: Tasks, clients: tuple[str, ...]) -> None:
+    def __init__(
+        self, tasks: Tasks, clients: tuple[str, ...], labels: Sequence[tuple[str, str]] = ()
+    ) -> None:
         self._tasks = tasks
         self._clients = clients
+        self._labels = dict(labels)
         self._turn = 0
         self.retries: Counter[str] = Counter()
         self.operations: Counter[str] = Counter()
 
     async def create(self, ref: ResourceRef, namespace: str, body: bytes) -> Reply:
         """POST a JSON object; one that exists already is done (a create whose answer was lost)."""
+        if self._labels:
+            body = _labelled(body, self._labels)
         request = create_(ref, namespace, body, client=self._client())
         return await self._with_retries(request, "AlreadyExists")
 
@@ -70,11 +76,23 @@ class ObjectApi:
         return await self._with_retries(get_(ref, namespace, name, client=self._client()))
 
     async def list(
-        self, ref: ResourceRef, namespace: str = "", *, labels: str = "", fields: str = ""
+        self,
+        ref: ResourceRef,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        resource_version: str = "",
     ) -> Reply:
-        """LIST at the most recent revision (no resourceVersion), all in one page as upstream."""
-        client = self._client()
-        request = list_(ref, namespace, label_selector=labels, field_selector=fields, client=client)
+        """LIST at the most recent revision (no resourceVersion) or as given, all in one page as upstream."""
+        request = list_(
+            ref,
+            namespace,
+            label_selector=labels,
+            field_selector=fields,
+            resource_version=resource_version,
+            client=self._client(),
+        )
         return await self._with_retries(request)
 
     async def patch(self, ref: ResourceRef, namespace: str, name: str, wanted: Mapping[str, object]) -> Reply:
@@ -154,6 +172,14 @@ def items_of(reply: Reply) -> list[ObjectView]:
         return _decode_list(reply.body).items or []
     except (msgspec.DecodeError, UnicodeDecodeError):
         return []
+
+
+def _labelled(body: bytes, labels: Mapping[str, str]) -> bytes:
+    """A JSON object with labels added to its own."""
+    thing = msgspec.json.decode(body)
+    metadata = thing.setdefault("metadata", {})
+    metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+    return msgspec.json.encode(thing)
 
 
 def _object_of(body: bytes) -> object:

@@ -34,6 +34,14 @@ def quantiles(values: Sequence[float]) -> dict[str, float]:
     return {f"Perc{percent}": quantile(ordered, percent) for percent in PERCENTS}
 
 
+def latency_values(latencies_ms: Mapping[str, Sequence[float]]) -> dict[str, object]:
+    """The same quantiles for people: ``pod_startup_perc99``, in milliseconds."""
+    values: dict[str, object] = {"unit": "ms"}
+    for name, found in latencies_ms.items():
+        values.update((f"{name}_{bucket.lower()}", value) for bucket, value in quantiles(found).items())
+    return values
+
+
 def latency_data(latencies_ms: Mapping[str, Sequence[float]]) -> PerfData:
     """Latencies by metric name (``pod_startup``), as LatencyMapToPerfData gives them."""
     items = [DataItem(quantiles(values), "ms", {"Metric": name}) for name, values in latencies_ms.items()]

@@ -115,8 +115,7 @@ class PhaseRunner:
         """How many objects there are that no phase created (getReplicaCountOfNewObject)."""
         if item.list_unknown_object_options is None:
             return 0
-        labels = item.list_unknown_object_options.label_selector.match_labels
-        selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+        selector = item.list_unknown_object_options.label_selector.text
         reply = await self._runtime.api.list(self._kind(item).ref, namespace, labels=selector)
         return len(items_of(reply))
 
@@ -215,13 +214,7 @@ class PhaseRunner:
         if bundle.operation is Operation.DELETE:
             objects = [(kind_of_object(obj), b"") for obj in templates.raw_objects(path)]
         else:
-            placeholders = {
-                "BaseName": item.basename,
-                "Index": bundle.replica,
-                "Name": name,
-                "Namespace": bundle.namespace,
-            }
-            mapping = {**self._config.mapping, **item.template_fill_map, **placeholders}
+            mapping = self._config.object_mapping(item, bundle.namespace, bundle.replica)
             objects = templates.objects(path, mapping, name)
         if len({kind for kind, _ in objects}) < len(objects):
             raise PhaseError(f"{templates.file(path)}: duplicate kind in a template of several documents")

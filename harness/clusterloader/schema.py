@@ -1,14 +1,17 @@
 """The shape of a ClusterLoader2 config, and reading one from parsed YAML.
 
 Fields and defaults follow clusterloader2/api/types.go and default.go. As Go's JSON decoder does, a key matches its
-field without regard to case, an unknown key is passed over, and null leaves the default.
+field without regard to case, an unknown key is passed over (unless it looks like a slip), and null leaves the
+default.
 """
 
 from __future__ import annotations
 
+import difflib
 import types
 import typing
-from typing import Any, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -16,6 +19,12 @@ from harness.clusterloader.durations import Seconds, parse_duration
 from harness.wire.errors import ConfigError
 
 T = TypeVar("T", bound=msgspec.Struct)
+Where = Callable[[str], str]
+"""File and line of a key of the document that is read."""
+
+_NEAR = (
+    0.75  # how alike an unknown key and a field are for the one to be a slip for the other (difflib's ratio)
+)
 
 
 class QPSLoad(msgspec.Struct, frozen=True):
@@ -68,6 +77,9 @@ class TuningSet(msgspec.Struct, frozen=True):
     """A name and exactly one load (`load`); which one is checked by `config.validate`."""
 
     name: str = ""
+    initial_delay: Seconds = msgspec.field(
+        default=Seconds(0), name="initialDelay"
+    )  # nothing reads it upstream either
     qps_load: QPSLoad | None = msgspec.field(default=None, name="qpsLoad")
     randomized_load: RandomizedLoad | None = msgspec.field(default=None, name="randomizedLoad")
     stepped_load: SteppedLoad | None = msgspec.field(default=None, name="steppedLoad")
@@ -91,8 +103,29 @@ class TuningSet(msgspec.Struct, frozen=True):
         return next(iter(self.loads().values()))
 
 
+class LabelRequirement(msgspec.Struct, frozen=True):
+    key: str = ""
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = "In"
+    values: list[str] = []
+
+    @property
+    def text(self) -> str:
+        if self.operator == "Exists":
+            return self.key
+        if self.operator == "DoesNotExist":
+            return f"!{self.key}"
+        return f"{self.key} {self.operator.lower()} ({','.join(self.values)})"
+
+
 class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
     match_labels: dict[str, str] = {}  # msgspec copies an empty dict for each instance
+    match_expressions: list[LabelRequirement] = []
+
+    @property
+    def text(self) -> str:
+        """As a query has it."""
+        equal = (f"{key}={value}" for key, value in sorted(self.match_labels.items()))
+        return ",".join((*equal, *(item.text for item in self.match_expressions)))
 
 
 class ListUnknownObjectOptions(msgspec.Struct, frozen=True, rename="camel"):
@@ -174,10 +207,13 @@ class NamespaceConfig(msgspec.Struct, frozen=True, rename="camel"):
 class Dependency(msgspec.Struct, frozen=True):
     name: str = ""
     method: str = ""
+    timeout: Seconds = Seconds(0)
+    params: dict[str, Any] = {}
 
 
 class ChaosMonkey(msgspec.Struct, frozen=True, rename="camel"):
     node_failure: dict[str, Any] | None = None
+    excluded_nodes: list[str] | dict[str, Any] = []
 
 
 class ConfigFile(msgspec.Struct, frozen=True, rename="camel"):
@@ -192,17 +228,36 @@ class ConfigFile(msgspec.Struct, frozen=True, rename="camel"):
     chaos_monkey: ChaosMonkey = ChaosMonkey()
 
 
-def decode(document: object, kind: type[T], where: str) -> T:
-    """Read `kind` from parsed YAML. Raises ConfigError: `where` (the file), the key's path, what is allowed."""
-    folded = _folded(document, kind)
+class SuiteEntry(msgspec.Struct, frozen=True, rename="camel"):
+    """One test of a suite file."""
+
+    identifier: str = ""
+    config_path: str = ""
+    override_paths: list[str] = []
+
+
+def decode(document: object, kind: type[T], where: Where, ignored: list[str] | None = None) -> T:
+    """Read `kind` from parsed YAML; the paths of keys that mean nothing are added to `ignored`.
+
+    Raises ConfigError: file and line by `where`, the key's path, what is allowed. An unknown key that is one letter
+    or so away from one that is missing is taken for a mistake, whereas upstream passes over that one too.
+    """
+    unknown: list[_Unknown] = []
+    folded = _folded(document, kind, "", unknown)
+    for key, meant in unknown:
+        if meant:
+            raise ConfigError(f"{where(key)}: {key}: no such key; did you mean {meant}?")
     try:
-        return msgspec.convert(folded, kind, dec_hook=_duration)
+        found = msgspec.convert(folded, kind, dec_hook=_duration)
     except msgspec.ValidationError as error:
         problem, _, path = str(error).partition(" - at `")
         path = path.removesuffix("`").removeprefix("$").removeprefix(".")
         shown = f" ({_value_at(folded, path)!r:.60})" if "got `" in problem else ""
         key = path or "the document"
-        raise ConfigError(f"{where}: {key}: {problem[:1].lower()}{problem[1:]}{shown}") from error
+        raise ConfigError(f"{where(path)}: {key}: {problem[:1].lower()}{problem[1:]}{shown}") from error
+    if ignored is not None:
+        ignored += [f"{where(key)}: {key}" for key, _ in unknown]
+    return found
 
 
 def _value_at(value: Any, path: str) -> object:
@@ -221,21 +276,33 @@ def _duration(kind: type, value: object) -> Seconds:
     return parse_duration(value)
 
 
-def _folded(value: object, kind: object) -> object:
+class _Unknown(NamedTuple):
+    """A key that no field has; `meant` is the field that was probably meant, "" where none is like it."""
+
+    key: str
+    meant: str
+
+
+def _folded(value: object, kind: object, path: str, unknown: list[_Unknown]) -> object:
     """`value` with the keys that are fields of `kind` spelled as the field is, and null fields left out."""
     if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
         kind = next(option for option in typing.get_args(kind) if option is not type(None))
     if typing.get_origin(kind) is list and isinstance(value, list):
         (item,) = typing.get_args(kind)
-        return [_folded(entry, item) for entry in value]
+        return [_folded(entry, item, f"{path}[{index}]", unknown) for index, entry in enumerate(value)]
     if kind is int and isinstance(value, float) and value.is_integer():
         return int(value)
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict)):
         return value
     fields = {field.encode_name.lower(): field for field in msgspec.structs.fields(kind)}
+    given = {str(key).lower() for key in value}
     folded = {}
     for key, entry in value.items():
         field = fields.get(str(key).lower())
-        if field is not None and entry is not None:
-            folded[field.encode_name] = _folded(entry, field.type)
+        place = f"{path}.{key}" if path else str(key)
+        if field is None:
+            near = difflib.get_close_matches(str(key).lower(), fields.keys() - given, 1, _NEAR)
+            unknown.append(_Unknown(place, fields[near[0]].encode_name if near else ""))
+        elif entry is not None:
+            folded[field.encode_name] = _folded(entry, field.type, place, unknown)
     return folded

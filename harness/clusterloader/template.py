@@ -18,6 +18,7 @@ import msgspec
 from harness.clusterloader.files import Files
 from harness.clusterloader.functions import template_functions
 from harness.clusterloader.kinds import Kind, kind_of_object
+from harness.clusterloader.positions import line_of, marked, origin, unclosed
 from harness.clusterloader.yamltext import YamlError, documents, first_document
 from harness.wire.errors import ConfigError
 
@@ -25,6 +26,19 @@ _PLACEHOLDER = re.compile(r"\{\{.*\}\}")
 _NAME = "swarmlet-object-name"  # stands for an object's name in a text that is kept
 _KEPT = 1024  # texts; enough for the cycle of any template seen
 _SHOWN = 120  # characters of a rendered line that a message shows
+
+
+class Document(NamedTuple):
+    """A rendered config or module: what it says, and where in its file a key of it stands."""
+
+    templates: TemplateProvider
+    path: str
+    mapping: Mapping[str, object]
+    value: object
+
+    def where(self, key: str) -> str:
+        """``config.yaml:12``; the file alone where the key is not there, nor one that it would be in."""
+        return self.templates.where(self.path, self.mapping, key)
 
 
 class ObjectBody(NamedTuple):
@@ -71,14 +85,25 @@ class TemplateProvider:
         except gotpl.TemplateError as error:
             raise ConfigError(self._explain(path, error)) from error
 
-    def config(self, path: str, mapping: Mapping[str, object]) -> object:
+    def config(self, path: str, mapping: Mapping[str, object]) -> Document:
         """The first YAML document of a rendered config or module, {} where it is empty."""
         text = self.render(path, mapping)
         try:
             document = first_document(text)
         except YamlError as error:
-            raise ConfigError(self._not_yaml(path, text, error)) from error
-        return {} if document is None else document
+            raise ConfigError(self._not_yaml(path, mapping, text, error)) from error
+        return Document(self, path, mapping, {} if document is None else document)
+
+    def where(self, path: str, mapping: Mapping[str, object], key: str) -> str:
+        """File and line of a key of a rendered config."""
+        line = line_of(self.render(path, mapping), key)
+        return self._place(path, mapping, line) if line else str(self.file(path))
+
+    def _place(self, path: str, mapping: Mapping[str, object], line: int) -> str:
+        """File and line of the template that a line of its rendered text came from."""
+        template = gotpl.Template(marked(self._source(path)), name=path, functions=self._functions)
+        found = origin(template.render(mapping), line)
+        return f"{self.file(path)}:{found}" if found else str(self.file(path))
 
     def objects(self, path: str, mapping: Mapping[str, object], name: str) -> tuple[ObjectBody, ...]:
         """The objects of a rendered object template with metadata.name set to `name`, ready to send.
@@ -88,31 +113,36 @@ class TemplateProvider:
         """
         text = self.render(path, mapping)
         if not name[:1].isalpha():  # a name that YAML might take for a number
-            return self._bodies(path, text, name)
+            return self._bodies(path, mapping, text, name)
         key = (path, text.replace(name, _NAME))
         kept = self._kept.get(key)
         if kept is None:
             if len(self._kept) >= _KEPT:
                 self._kept.clear()
-            kept = self._kept[key] = self._bodies(path, key[1], _NAME)
+            kept = self._kept[key] = self._bodies(path, mapping, key[1], _NAME)
         return tuple(ObjectBody(kind, body.replace(_NAME.encode(), name.encode())) for kind, body in kept)
 
-    def _bodies(self, path: str, text: str, name: str) -> tuple[ObjectBody, ...]:
-        found = self._objects(path, text)
+    def _bodies(
+        self, path: str, mapping: Mapping[str, object], text: str, name: str
+    ) -> tuple[ObjectBody, ...]:
+        found = self._objects(path, mapping, text)
         return tuple(ObjectBody(kind_of_object(obj), msgspec.json.encode(_named(obj, name))) for obj in found)
 
     def raw_objects(self, path: str) -> tuple[Mapping[str, object], ...]:
         """The objects of an unrendered template, its placeholders cut out: enough for apiVersion and kind."""
         found = self._raw.get(path)
         if found is None:
-            found = self._raw[path] = tuple(self._objects(path, _PLACEHOLDER.sub("", self._source(path))))
+            found = self._raw[path] = tuple(
+                self._objects(path, None, _PLACEHOLDER.sub("", self._source(path)))
+            )
         return found
 
-    def _objects(self, path: str, text: str) -> list[dict[str, object]]:
+    def _objects(self, path: str, mapping: Mapping[str, object] | None, text: str) -> list[dict[str, object]]:
+        """The objects of a text; no `mapping` where it is not rendered."""
         try:
             found = list(documents(text))
         except YamlError as error:
-            raise ConfigError(self._not_yaml(path, text, error)) from error
+            raise ConfigError(self._not_yaml(path, mapping, text, error)) from error
         objects: list[dict[str, object]] = []
         for document in found:
             if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
@@ -137,16 +167,20 @@ class TemplateProvider:
     def _explain(self, path: str, error: gotpl.TemplateError) -> str:
         line = getattr(error, "line", None)
         message = getattr(error, "message", None) or str(error).partition(": ")[2]
+        if message.endswith("unexpected EOF"):
+            line, message = unclosed(self._source(path)) or line, "no {{end}} for this"
         where = f"{self.file(path)}:{line}" if line else str(self.file(path))
         lines = self._source(path).splitlines()
         shown = f": {lines[line - 1].strip()[:_SHOWN]}" if line and line <= len(lines) else ""
         return f"{where}: template: {' '.join(message.split())}{shown}"
 
-    def _not_yaml(self, path: str, text: str, error: YamlError) -> str:
+    def _not_yaml(self, path: str, mapping: Mapping[str, object] | None, text: str, error: YamlError) -> str:
         lines = text.splitlines()
         at = min(error.line, len(lines))
+        if mapping is None:
+            return f"{self.file(path)}:{at}: not YAML without its placeholders: {error.problem}"
         shown = f" (rendered line {at}: {lines[at - 1].strip()[:_SHOWN]})" if at else ""
-        return f"{self.file(path)}: not YAML once rendered: {error.problem}{shown}"
+        return f"{self._place(path, mapping, at)}: not YAML once rendered: {error.problem}{shown}"
 
 
 def _named(obj: Mapping[str, object], name: str) -> dict[str, object]:

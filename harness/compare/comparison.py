@@ -6,8 +6,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from harness.compare.deliveryrows import delivery_rows
 from harness.compare.rows import ROWS, Row, split_rows
 from harness.compare.run import Run
+from harness.compare.throttlerows import throttle_rows
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def compare(runs: Sequence[Run]) -> Comparison:
         bad = tuple((run, "; ".join(run.manifest.invalid)) for run in mine if run.manifest.invalid)
         arms.append(Arm(name, good, bad))
     counted = [run for arm in arms for run in arm.runs]
-    rows = [*ROWS, *split_rows(counted)]
+    rows = [*ROWS, *delivery_rows(), *throttle_rows(), *split_rows(counted)]
     compared = [
         Compared(row, {arm.name: Figure(tuple(map(row.value, arm.runs))) for arm in arms}) for row in rows
     ]

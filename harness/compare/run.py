@@ -230,6 +230,54 @@ class Run:
         value = histogram.quantile_us(q)
         return None if value is None else value / 1e3
 
+    def sample_quantiles_ms(
+        self, user: str, name: str, q: float, by: str, where: Mapping[str, str] | None = None
+    ) -> dict[str, float]:
+        """A quantile for each value of label `by`, of the samples whose labels match."""
+        rows = self._samples_of(user, name, where or {})
+        return _quantiles(rows, q, rows["labels"].map(lambda labels: _labels(labels).get(by, "")))
+
+    def sample_quantiles_over_time(
+        self, user: str, name: str, q: float, by: str, where: Mapping[str, str], window_s: float
+    ) -> dict[float, dict[str, float]]:
+        """`sample_quantiles_ms` of each window with samples, by the middle of the window (seconds since the load phase
+        began). A sample is of the time at which its worker reported it, up to 3 s late."""
+        rows = self._samples_of(user, name, where)
+        values = rows["labels"].map(lambda labels: _labels(labels).get(by, ""))
+        windows = (rows["t"] - self.load_began) // window_s
+        return {
+            (float(window) + 0.5) * window_s: _quantiles(
+                rows[windows == window], q, values[windows == window]
+            )
+            for window in sorted(windows.unique())
+        }
+
+    def sample_count(self, user: str, name: str, where: Mapping[str, str] | None = None) -> int:
+        """How many samples there are, of those whose labels match."""
+        return int(self._samples_of(user, name, where or {})["count"].sum())
+
+    def _samples_of(self, user: str, name: str, where: Mapping[str, str]) -> pd.DataFrame:
+        rows = self.samples[(self.samples["user"] == user) & (self.samples["name"] == name)]
+        rows = rows.assign(labels=rows["labels"].astype(str))
+        chosen = {labels for labels in rows["labels"].unique() if _matches(_labels(labels), where)}
+        return rows[rows["labels"].isin(chosen)]
+
+
+def _labels(text: str) -> dict[str, str]:
+    """Of a sample: ``member=m,kind=secrets``."""
+    return dict(part.split("=", 1) for part in text.split(",") if part)
+
+
+def _quantiles(rows: pd.DataFrame, q: float, values: pd.Series) -> dict[str, float]:
+    found = {}
+    for value, group in rows.groupby(values):
+        histogram = Histogram()
+        histogram.merge(zip(group["bucket"], group["count"], strict=True))
+        quantile = histogram.quantile_us(q)
+        assert quantile is not None  # a group has at least one row
+        found[str(value)] = quantile / 1e3
+    return found
+
 
 def _matches(labels: Mapping[str, str], where: Mapping[str, str | tuple[str, ...]]) -> bool:
     return all(

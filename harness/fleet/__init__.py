@@ -1,4 +1,5 @@
-"""What lives on or beside a Kubernetes control plane, as pure machines: the kubelet, the scheduler, the controllers.
+"""What lives on or beside a Kubernetes control plane, as pure machines: the kubelet, kube-proxy, the scheduler,
+the controllers.
 
 Here belongs what such a client *decides*: which requests it sends, when, in which order, and what it makes of the
 answers. Everything is built on `harness.client` (reflectors, backoff) and imports no gevent, asyncio, socket or clock;
@@ -8,6 +9,6 @@ passes (`Request.client`), and `kubelet_limiters` and its like say what its buck
 
 Mirrored: Kubernetes v1.36.2, pkg/kubelet, pkg/scheduler, pkg/controller (serviceaccount, rootcacertpublisher,
 namespace). Where a module follows one file it names it. What a kubelet does without asking the API server is left out:
-no images, no cgroups, no probes; a container "starts" after a drawn delay. Not mirrored either: certificate rotation,
-persistent volume claims, dynamic resource allocation, static pods, eviction.
+no pulls, no cgroups, no probes; a container "starts" after a drawn delay and runs for as long as its command says. Not
+mirrored either: dynamic resource allocation, static pods, eviction. docs/kubelet-fidelity.md says how true it all is.
 """

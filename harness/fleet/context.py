@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
 from random import Random
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
+from zlib import crc32
 
 import msgspec
 
@@ -23,7 +25,7 @@ Out: TypeAlias = list[Action]
 class Context:
     """`epoch_s` is the wall-clock time (seconds since 1970) of ``now == 0``; `started` the kubelet's start."""
 
-    __slots__ = ("epoch_s", "name", "options", "rng", "started")
+    __slots__ = ("_relist_phase_s", "epoch_s", "name", "options", "rng", "started")
 
     def __init__(self, name: str, options: KubeletOptions, rng: Random, epoch_s: float) -> None:
         self.name = name
@@ -31,6 +33,7 @@ class Context:
         self.rng = rng
         self.epoch_s = epoch_s
         self.started = 0.0
+        self._relist_phase_s = options.relist_s * (crc32(name.encode()) % 997) / 997
 
     def draw(self, bounds: Range) -> float:
         """One value of a uniform distribution."""
@@ -49,6 +52,11 @@ class Context:
         passed = int((now - base) / period_s)
         due = base + (passed + 1) * period_s
         return due if due > now else due + period_s
+
+    def next_relist(self, now: float) -> float:
+        """When the PLEG next looks at what runs. What happens to containers is seen then, and a pod worker goes on from
+        one step to the next only with what was seen after it (pod_workers.go, podCache.GetNewerThan)."""
+        return self.next_tick(self.options.relist_s, now, self._relist_phase_s)
 
     def stamp(self, now: float) -> str:
         """metav1.Time of `now`."""
@@ -70,13 +78,15 @@ def parsed(decoder: msgspec.json.Decoder[T], response: Response) -> T | None:
         return None
     try:
         if response.body[:4] == MAGIC:
-            return _in_protobuf(decoder.type)(response.body)
+            return cast("T", _in_protobuf(cast("Any", decoder.type))(response.body))
         return decoder.decode(response.body)
     except msgspec.MsgspecError:
         return None
 
 
-_in_protobuf = cache(view_decoder)
+@cache
+def _in_protobuf(view: Any) -> Callable[[bytes], Any]:
+    return view_decoder(view)
 
 
 _TEXTS = {  # am/api/errors/errors.go, NewGenericServerResponse: what client-go says where the body is no Status

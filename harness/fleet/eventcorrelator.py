@@ -5,8 +5,9 @@ make the tenth and later ones a single combined event; an event that was seen be
 higher count; then each source and object has a bucket of 25 that refills by one in 300 s. What is held back there was
 counted all the same, so a later repeat may be a patch of an event that the server never got.
 
-Only warnings are remembered: those are what repeats here. Each container starts once, so no two Normal events about a
-pod are the same, and remembering them would cost a fleet more memory than the pods themselves.
+Remembered are warnings, and Normal events that say that they may come again (of a container that is restarted). Other
+containers start once, so no two Normal events about a pod are the same, and remembering them would cost a fleet more
+memory than the pods themselves.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ _Key: TypeAlias = tuple[str, ...]
 
 
 class Occurrence(msgspec.Struct, gc=False):
-    """One event on its way. `involved` is the JSON of the reference to its object, `uid` that object's, `container`
-    its field path's; `first` and `last` are stamps; `reporter` is "" for a combined event, as upstream leaves it."""
+    """One event on its way. `involved` is the JSON of the reference to its object, `uid` that object's, `container` its
+    field path's (``containers{c}``); `first` and `last` are stamps; `reporter` is "" for a combined event, as upstream
+    leaves it; `repeats` is for a Normal event that may come again."""
 
     namespace: str
     name: str
@@ -41,6 +43,7 @@ class Occurrence(msgspec.Struct, gc=False):
     container: str = ""
     count: int = 1
     reporter: str = "kubelet"
+    repeats: bool = False
 
 
 class _Log:
@@ -126,7 +129,7 @@ class Correlator:
             subject = self._subjects[event.uid] = _Subject(now)
             if len(self._subjects) > CACHED_SUBJECTS:
                 del self._subjects[next(iter(self._subjects))]
-        if event.kind == WARNING:
+        if event.kind == WARNING or event.repeats:
             subject.observe(event, subject.aggregate(event, now))
         return subject.admit(now)
 

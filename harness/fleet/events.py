@@ -46,9 +46,20 @@ class EventRecorder:
         """Events that are not recorded yet."""
         return len(self._queue) + (self._current is not None)
 
-    def normal(self, pod: Pod, reason: str, message: str, now: float, out: Out, container: str = "") -> None:
+    def normal(
+        self,
+        pod: Pod,
+        reason: str,
+        message: str,
+        now: float,
+        out: Out,
+        container: str = "",
+        *,
+        repeats: bool = False,
+    ) -> None:
+        """`container` is its field path below ``spec.``; `repeats` says that the same may come again."""
         if self._on:
-            self._about(pod, "Normal", reason, message, container, now, out)
+            self._about(pod, "Normal", reason, message, container, now, out, repeats)
 
     def warning(self, pod: Pod, reason: str, message: str, now: float, out: Out, container: str = "") -> None:
         if self._on:
@@ -82,16 +93,34 @@ class EventRecorder:
 
     # ---- the queue ---------------------------------------------------------------------------------------------------
     def _about(
-        self, pod: Pod, kind: str, reason: str, message: str, container: str, now: float, out: Out
+        self,
+        pod: Pod,
+        kind: str,
+        reason: str,
+        message: str,
+        container: str,
+        now: float,
+        out: Out,
+        repeats: bool = False,
     ) -> None:
-        path = f',"fieldPath":"spec.containers{{{container}}}"' if container else ""
+        path = f',"fieldPath":"spec.{container}"' if container else ""
         involved = (
             f'{{"kind":"Pod","namespace":"{pod.namespace}","name":"{pod.name}","uid":"{pod.uid}",'
             f'"apiVersion":"v1","resourceVersion":"{pod.resource_version}"{path}}}'
         )
         name, stamp = self._name(pod.name, now), self._context.stamp(now)
         event = Occurrence(
-            pod.namespace, name, pod.uid, involved, kind, reason, message, stamp, stamp, container
+            pod.namespace,
+            name,
+            pod.uid,
+            involved,
+            kind,
+            reason,
+            message,
+            stamp,
+            stamp,
+            container,
+            repeats=repeats,
         )
         self._record(event, now, out)
 

@@ -59,7 +59,9 @@ class FirstReads:
         if way is None or what in way.had:
             return
         way.had.add(what)
-        refused = "yes" if max(refused_at, way.refused_at if kind == TOKENS else -1.0) >= way.heard_at else "no"
+        refused = (
+            "yes" if max(refused_at, way.refused_at if kind == TOKENS else -1.0) >= way.heard_at else "no"
+        )
         labels = (("kind", kind), ("member", member))
         out.append(Sample("first_read_ms", (now - way.heard_at) * 1000.0, (*labels, ("refused", refused))))
         if followed(uid, self._context.options.follow_one_of):

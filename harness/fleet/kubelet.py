@@ -7,6 +7,7 @@ pods' watch at the first full second at which the node's informer has synced (kk
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from harness.client.limiter import TokenBucket
@@ -14,7 +15,19 @@ from harness.client.machine import Action, Arm, Disarm, Event, Fired, Note
 from harness.client.reflector import Output, Reflector
 from harness.client.requests import CSIDRIVERS, NODES, PODS, RUNTIMECLASSES, SERVICES
 from harness.client.store import Change, Changed, ObjectView
-from harness.fleet import lease, nodestatus, objectcache, podstatus, podworker, registration, volumes
+from harness.fleet import (
+    certificates,
+    claims,
+    lease,
+    nodestatus,
+    objectcache,
+    podstatus,
+    podworker,
+    registration,
+    volumes,
+)
+from harness.fleet.certificates import CertificateManager
+from harness.fleet.claims import ClaimManager, DriverView
 from harness.fleet.context import Context, Out
 from harness.fleet.events import PART as EVENTS
 from harness.fleet.events import EventRecorder
@@ -36,6 +49,11 @@ _DRIVERS_AFTER_S, _CLASSES_AFTER_S = 0.008, 0.009  # as recorded
 _SYNC_POLL_S = 1.0  # WaitForAPIServerSyncPeriod
 
 _decode_shared = shared_decode(ObjectView)
+_decode_driver = shared_decode(DriverView)
+
+
+CERTIFICATE_LIMITS = (5.0, 10)
+"""The certificate manager's client is made without QPS and burst: client-go's defaults (cg/rest/config.go:47-48)."""
 
 
 def kubelet_limiters(options: KubeletOptions) -> dict[str, TokenBucket | None]:
@@ -44,6 +62,7 @@ def kubelet_limiters(options: KubeletOptions) -> dict[str, TokenBucket | None]:
         "main": TokenBucket(options.qps, options.burst),
         "events": TokenBucket(options.event_qps, options.event_burst),
         "heartbeat": None,
+        certificates.PART: TokenBucket(*CERTIFICATE_LIMITS),
     }
 
 
@@ -54,11 +73,14 @@ class Kubelet:
     ``kubelet-ready`` (node, after_ms: since its start) and Samples ``pod_startup_ms`` (from hearing of a pod to Running
     reported; label mount = first, or retried where a volume or the environment needed another try),
     ``pod_deletion_ms`` (from hearing of the deletion to hearing that the pod is gone) and ``kubelet_events_lost``,
-    beside those of its reflectors.
+    beside those of its reflectors. `sign` makes a key and a signing request (PEM) where the node has a client
+    certificate of its own that lives `certificate_life_s` seconds; None where it has none.
     """
 
     __slots__ = (
         "_cache",
+        "_certificates",
+        "_claims",
         "_context",
         "_events",
         "_informers",
@@ -72,7 +94,16 @@ class Kubelet:
         "_workers",
     )
 
-    def __init__(self, name: str, options: KubeletOptions, rng: Random, epoch_s: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        options: KubeletOptions,
+        rng: Random,
+        epoch_s: float,
+        *,
+        sign: Callable[[], bytes] | None = None,
+        certificate_life_s: float = 0.0,
+    ) -> None:
         context = self._context = Context(name, options, rng, epoch_s)
         self._registration = Registration(context)
         self._node = NodeStatus(context)
@@ -80,23 +111,57 @@ class Kubelet:
         self._events = EventRecorder(context)
         self._cache = ObjectCache(context)
         first_reads, tokens = FirstReads(context), TokenManager(context)
-        self._volumes = VolumeManager(context, self._cache, tokens, self._events, first_reads)
+        drivers = Reflector(
+            "csidrivers", CSIDRIVERS, None, "", "", rng, decode=_decode_driver, watch_list=options.watch_list
+        )
+        self._claims = ClaimManager(context, self._node, drivers, self._events)
+        self._volumes = VolumeManager(context, self._cache, tokens, self._events, first_reads, self._claims)
+        self._certificates = CertificateManager(context, sign, certificate_life_s) if sign else None
         self._status = StatusManager(context)
         self._workers = PodWorkers(
-            context, self._cache, self._volumes, self._status, self._events, first_reads
+            context, self._cache, self._volumes, self._status, self._events, first_reads, self._node
         )
         self._touching = False
         own, no_headless = f"metadata.name={name}", "spec.clusterIP!=None"
+        follow = options.follow_one_of
         self._informers = {
-            "nodes": Reflector("nodes", NODES, None, own, "", rng),
-            "services": Reflector("services", SERVICES, None, no_headless, "", rng, decode=_decode_shared),
-            "csidrivers": Reflector("csidrivers", CSIDRIVERS, None, "", "", rng, decode=_decode_shared),
+            "nodes": Reflector(
+                "nodes", NODES, None, own, "", rng, watch_list=options.watch_list, follow_one_of=follow
+            ),
+            "services": Reflector(
+                "services",
+                SERVICES,
+                None,
+                no_headless,
+                "",
+                rng,
+                decode=_decode_shared,
+                watch_list=options.watch_list,
+                follow_one_of=follow,
+            ),
+            "csidrivers": drivers,
             "runtimeclasses": Reflector(
-                "runtimeclasses", RUNTIMECLASSES, None, "", "", rng, decode=_decode_shared
+                "runtimeclasses",
+                RUNTIMECLASSES,
+                None,
+                "",
+                "",
+                rng,
+                decode=_decode_shared,
+                watch_list=options.watch_list,
             ),
         }
         self._pods = Reflector(
-            "pods", PODS, None, f"spec.nodeName={name}", "", rng, decode=decode_pod, generated_client=False
+            "pods",
+            PODS,
+            None,
+            f"spec.nodeName={name}",
+            "",
+            rng,
+            decode=decode_pod,
+            generated_client=False,
+            watch_list=options.watch_list,
+            follow_one_of=follow,
         )
 
     def __repr__(self) -> str:
@@ -129,6 +194,14 @@ class Kubelet:
     # ---- the machine -------------------------------------------------------------------------------------------------
     def start(self, now: float) -> list[Action]:
         out: Out = []
+        delay_s = self._context.options.draw_start_s(self._context.rng)
+        if delay_s:
+            out.append(Arm((_BOOT, "start"), now + delay_s))
+        else:
+            self._start(now, out)
+        return out
+
+    def _start(self, now: float, out: Out) -> None:
         self._context.started = now
         self._registration.start(now, out)
         self._inform(self._informers["nodes"].start(now), out)
@@ -137,7 +210,8 @@ class Kubelet:
         out.append(Arm((_BOOT, "classes"), now + _CLASSES_AFTER_S))
         out.append(Arm((_BOOT, "pods"), now + _SYNC_POLL_S))
         self._events.node("Starting", "Starting kubelet.", now, out)
-        return out
+        if self._certificates is not None:
+            self._certificates.start(now, out)
 
     def handle(self, event: Event, now: float) -> list[Action]:
         out: Out = []
@@ -169,6 +243,8 @@ class Kubelet:
         self._cache.stop(now, out)
         self._status.stop(out)
         self._events.stop(out)
+        if self._certificates is not None:
+            self._certificates.stop(now, out)
         for key in ((lease.PART, "tick"), (nodestatus.PART, "tick"), (_TOUCH,)):
             out.append(Disarm(key))
         return out
@@ -181,6 +257,12 @@ class Kubelet:
     def _seldom(self, part: str, event: Event, now: float, out: Out) -> None:
         if part == nodestatus.PART:
             self._node.handle(event, now, out)
+            if len(self._claims):
+                self._claims.reported(now, out)
+        elif part == claims.PART:
+            uid = self._claims.handle(event, now, out)
+            if uid:
+                self._volumes.claims_ready(uid, now, out)
         elif part in self._informers:
             self._inform(self._informers[part].handle(event, now), out)
         elif part == registration.PART:
@@ -191,11 +273,15 @@ class Kubelet:
             self._touching = False
             self._workers.touch(now, out)
             self._keep_touching(now, out)
+        elif part in (certificates.PART, certificates.WATCH) and self._certificates is not None:
+            self._certificates.handle(event, now, out)
         elif part == _BOOT:
             self._boot(str(event.key[1]), now, out)
 
     def _boot(self, what: str, now: float, out: Out) -> None:
-        if what == "drivers":
+        if what == "start":
+            self._start(now, out)
+        elif what == "drivers":
             self._inform(self._informers["csidrivers"].start(now), out)
             self._lease.start(now, out)
         elif what == "classes":

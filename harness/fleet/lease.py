@@ -10,7 +10,7 @@ from enum import Enum
 
 import msgspec
 
-from harness.client.machine import Answered, Arm, Event, Failed, Fired, Send
+from harness.client.machine import Answered, Arm, CloseConnections, Event, Failed, Fired, Send
 from harness.client.requests import LEASES, NODES, create_, get_, update_
 from harness.fleet.context import Context, Out, parsed
 
@@ -155,6 +155,8 @@ class LeaseController:
     def _update_failed(self, status: int, now: float, out: Out) -> None:
         """A conflict needs a newer lease first; anything else is tried again at once, five times in all. Then the
         lease is read, and five more tries end this sync."""
+        if self._updates > 1 and status != 409 and self._context.options.close_on_heartbeat_failure:
+            out.append(CloseConnections("heartbeat failed"))
         if self._updates >= _UPDATES and self._ensured:
             self._idle(now, out)
         elif self._updates >= _UPDATES:

@@ -3,6 +3,11 @@
 The status is computed every 10 s x U[1, 1.04) and sent as a strategic-merge patch only if something other than a
 heartbeat time changed, or 5 minutes have passed; after a change the next unchanged report comes 5 min x U[.5, 1.5)
 later, so that nodes which changed together do not report together ever after (:578-596).
+
+What changes here is readiness, the images on the node (of which the kubelet takes note each 30 s:
+kk/pkg/kubelet/images/image_gc_manager.go) and the volumes in use. The second failure in a row of one report makes a
+kubelet that was started with DISABLE_HTTP2 close all its connections (kk/cmd/kubelet/app/server.go,
+buildKubeletClientConfig); any other closes idle ones, and has none while it watches.
 """
 
 from __future__ import annotations
@@ -13,13 +18,15 @@ from zlib import crc32
 
 import msgspec
 
-from harness.client.machine import Answered, Arm, Event, Failed, Fired, Send
+from harness.client.machine import Answered, Arm, CloseConnections, Event, Failed, Fired, Send
 from harness.client.requests import NODES, get_, patch_
 from harness.fleet.context import Context, Out
 from harness.fleet.options import KubeletOptions
 
 PART = "node"
 _TRIES = 5  # nodeStatusUpdateRetry
+_MAX_IMAGES = 50  # nodeStatusMaxImages
+_IMAGES_PERIOD_S = 30.0  # realImageGCManager.Start
 _FAST_TICK_S = 0.1  # nodeReadyGracePeriod's loop (fastNodeStatusUpdate): ready is reported at its next tick
 _HEALTHY = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -56,12 +63,18 @@ class NodeStatus:
         "_again",
         "_context",
         "_delay_s",
+        "_images",
+        "_pulled",
         "_reported",
+        "_reported_images",
         "_sending",
+        "_sending_lists",
         "_sent",
         "_since",
         "_tries",
+        "_volumes",
         "ready",
+        "reported_volumes",
         "state",
     )
 
@@ -78,6 +91,23 @@ class NodeStatus:
         self._reported = 0.0
         self._delay_s = 0.0
         self._tries = 0
+        self._images: tuple[str, ...] = ()
+        self._pulled: dict[str, float] | None = None  # images not taken note of yet, and when they will be
+        self._reported_images: tuple[str, ...] = ()
+        self._sending_lists: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())  # of the report under way
+        self._volumes: tuple[str, ...] = ()  # attachable volumes in use
+        self.reported_volumes: tuple[str, ...] = ()
+
+    def pulled(self, image: str, now: float) -> None:
+        """An image is on the node, now at the latest."""
+        if image in self._images or (self._pulled is not None and image in self._pulled):
+            return
+        self._pulled = self._pulled or {}
+        self._pulled[image] = self._context.next_tick(_IMAGES_PERIOD_S, now)
+
+    def use_volumes(self, volumes: tuple[str, ...]) -> None:
+        """status.volumesInUse, sorted, from the next report on."""
+        self._volumes = volumes
 
     def body(self, now: float) -> bytes:
         """The Node to register."""
@@ -111,7 +141,12 @@ class NodeStatus:
     def _sync(self, now: float, out: Out) -> None:
         self._tries = 0
         self._again = False
-        changed = self._sent is not self.ready
+        self._take_note(now)
+        changed = (
+            self._sent is not self.ready
+            or self._images is not self._reported_images
+            or self._volumes != self.reported_volumes
+        )
         options = self._context.options
         if not changed and now - self._reported < options.status_report_s + self._delay_s:
             self._wait(now, out)
@@ -128,6 +163,14 @@ class NodeStatus:
         self._sending = self.ready
         bodies = _bodies(self._context.options, self.ready)
         template = bodies.heartbeat if self._sent is self.ready else bodies.change
+        lists = b""
+        if self._images is not self._reported_images:
+            lists += b',"images":' + _image_list(self._images)
+        if self._volumes != self.reported_volumes:
+            lists += b',"volumesInUse":' + msgspec.json.encode(self._volumes or None)
+        if lists:
+            template = template[:-2] + lists + b"}}"
+        self._sending_lists = self._images, self._volumes
         request = patch_(
             NODES,
             None,
@@ -141,6 +184,7 @@ class NodeStatus:
 
     def _done(self, now: float, out: Out) -> None:
         self._reported, self._sent = now, self._sending
+        self._reported_images, self.reported_volumes = self._sending_lists
         if self._again:
             self._sync(now, out)
         else:
@@ -150,6 +194,8 @@ class NodeStatus:
         """Tries 2 to 5 follow at once and read the node first (tryUpdateNodeStatus, tryNumber > 0); the patch is the
         same, since what it changes does not depend on what was read."""
         self._tries += 1
+        if self._tries > 1 and self._context.options.close_on_heartbeat_failure:
+            out.append(CloseConnections("heartbeat failed"))
         if self._tries >= _TRIES:
             self._wait(now, out)
         else:
@@ -157,6 +203,16 @@ class NodeStatus:
             timeout_s = self._context.options.heartbeat_timeout_s
             request = get_(NODES, None, self._context.name, timeout_s=timeout_s, client="heartbeat")
             out.append(Send((PART, "get"), request))
+
+    def _take_note(self, now: float) -> None:
+        """The image manager has listed the images."""
+        if self._pulled is None:
+            return
+        seen = [image for image, due in self._pulled.items() if due <= now]
+        if seen:
+            self._images = _same((*self._images, *seen))
+            left = {image: due for image, due in self._pulled.items() if due > now}
+            self._pulled = left or None
 
     def _fill(self, template: bytes, now: float) -> bytes:
         name = self._context.name
@@ -166,6 +222,20 @@ class NodeStatus:
             .replace(_HEARTBEAT, self._context.stamp(now).encode())
             .replace(_SINCE, self._context.stamp(self._since or now).encode())
         )
+
+
+@lru_cache(maxsize=1024)
+def _same(images: tuple[str, ...]) -> tuple[str, ...]:
+    """One tuple for all nodes that have these images."""
+    return images
+
+
+@lru_cache(maxsize=1024)
+def _image_list(images: tuple[str, ...]) -> bytes:
+    """status.images: the largest first. What an image's size is follows from its name: 1 to 256 MiB."""
+    sizes = {image: (1 + crc32(image.encode()) % 256) << 20 for image in images}
+    largest = sorted(images, key=lambda image: -sizes[image])[:_MAX_IMAGES]
+    return msgspec.json.encode([{"names": [image], "sizeBytes": sizes[image]} for image in largest])
 
 
 # ---- bodies, encoded once for all kubelets of the same options -------------------------------------------------------

@@ -92,6 +92,7 @@ class ObjectCache:
             self._context.rng,
             timeout_range_s=self._context.options.object_watch_timeout_s,
             decode=_decode,
+            watch_list=self._context.options.watch_list,
             follow_one_of=self._context.options.follow_one_of,
         )
         self._items[ref] = item = _Item(reflector)
@@ -131,10 +132,16 @@ class ObjectCache:
         item = self._items[ref]
         return item.reflector.member or item.answered_by, item.refused_at
 
+    def synced(self, ref: Ref) -> bool:
+        """Whether reading it would not have to wait."""
+        item = self._items[ref]
+        return item.reflector.synced or item.immutable
+
     def wait(self, ref: Ref, uid: str) -> None:
         """Have `uid` among those that `handle` returns once `ref` is synced."""
         item = self._items[ref]
-        item.readers = [*(item.readers or ()), uid]
+        if uid not in (item.readers or ()):
+            item.readers = [*(item.readers or ()), uid]
 
     def handle(self, event: Event, now: float, out: Out) -> list[str]:
         """Take an event of a reflector; returns the pods whose waiting ended."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
+from typing import Literal
 
+from harness.client.content import ContentType, check_content_type
 from harness.wire.errors import ConfigError
 
+START_JITTERS = ("none", "uniform", "exponential")
 Range = tuple[float, float]
 """Two ends of a uniform distribution, in the unit that ends the field's name; equal ends make a constant."""
 
@@ -28,6 +32,27 @@ class KubeletOptions:
     """Tokens that the events client's bucket holds; eventBurst."""
     heartbeat_timeout_s: float = 10.0
     """Bound on a heartbeat request; min(nodeStatusUpdateFrequency, lease duration 40 s) as server.go does."""
+
+    content_type: ContentType = "auto"
+    """Encoding of bodies and answers (`harness.client.content`). A kubelet has ``protobuf`` (contentType); auto asks
+    for protobuf and writes JSON, which any server takes."""
+    watch_list: bool = True
+    """Feature gate WatchListClient, true since v1.35: reflectors begin with a watch-list; False is a client older than
+    that, which LISTs."""
+    close_on_heartbeat_failure: bool = False
+    """Whether all connections are closed when a heartbeat fails twice in a row. A kubelet does so where DISABLE_HTTP2
+    was set in its environment; else it closes idle ones, of which there is none while it watches."""
+    rotate_certificates: bool = True
+    """rotateCertificates: a new client certificate at 70 to 90 % of the old one's life. Takes part where the node has a
+    certificate."""
+    kube_proxy: bool = False
+    """Whether a kube-proxy runs beside the kubelet, on a connection of its own. A node has one; off, since its watches
+    of all services and endpoint slices are a load of their own kind that a run should ask for."""
+    start_jitter_s: float = 0.0
+    """How much later than its spawn a kubelet starts, drawn from `start_jitter`; s. 0: at once, the spawn rate alone
+    spreads them."""
+    start_jitter: Literal["none", "uniform", "exponential"] = "uniform"
+    """Distribution of that delay: uniform up to `start_jitter_s`, exponential of that mean, or none."""
 
     # ---- heartbeats ----
     lease_duration_s: int = 40
@@ -54,6 +79,8 @@ class KubeletOptions:
     # ---- pods ----
     sync_delay_s: Range = (0.001, 0.002)
     """From hearing of a pod to its first requests: 1 to 2 ms, measured on hollow nodes."""
+    wait_for_attach: bool = True
+    """Whether volumes of CSI drivers that attach wait for the attach-detach controller; False where there is none."""
     volume_loop_s: float = 0.1
     """Period of the volume manager's populator and of its reconciler, each 100 ms
     (kk/pkg/kubelet/volumemanager/volume_manager.go:58-70). A pod's mount therefore begins 100 to 300 ms after the pod
@@ -69,11 +96,17 @@ class KubeletOptions:
     start_delay_s: Range = (0.3, 1.0)
     """From mounted to running: sandbox, image already there, container, and the PLEG's relist of up to 1 s. containerd
     needs about 0.3 s for the first three on an idle node; a loaded one needs seconds, so set it to what is studied."""
+    relist_s: float = 1.0
+    """Period of the PLEG's relist: how long the end of a container goes unseen at most (kubelet.go,
+    genericPlegRelistPeriod)."""
+    run_s: Range = (1.0, 5.0)
+    """How long a container runs that ends at some time, where neither its command (``sleep 5``) nor the pod's
+    annotation (``swarmlet.io/run-seconds``) says: those of Jobs, and init containers. Ours: short programs."""
     stop_delay_s: Range = (0.05, 0.3)
     """From SIGTERM to the last container's end, never more than the grace period: a process that heeds the signal. The
     recorded hollow node reports stopped containers 45 to 300 ms after it heard of the deletion."""
     cleanup_delay_s: Range = (0.1, 0.3)
-    """From containers stopped to the pod's final status: unmounting takes one to three volume loops."""
+    """From containers stopped to volumes unmounted: one to three volume loops."""
     worker_retry_s: Range = (10.0, 15.0)
     """Wait before a pod's failed sync is tried again: backOffPeriod 10 s x U[1, 1.5) (pod_workers.go)."""
     status_reconcile_s: float = 10.0
@@ -91,6 +124,12 @@ class KubeletOptions:
     """Whether events are posted. A hollow node posts none (it has a fake recorder), a real kubelet does."""
 
     def __post_init__(self) -> None:
+        check_content_type(self.content_type)
+        if self.start_jitter not in START_JITTERS or self.start_jitter_s < 0:
+            raise ConfigError(
+                f"kubelet option start_jitter={self.start_jitter!r} of {self.start_jitter_s:g} s: "
+                f"one of {', '.join(START_JITTERS)}, of 0 s or more"
+            )
         for name in ("qps", "event_qps", "lease_renew_s", "status_update_s", "volume_loop_s", "mount_poll_s"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"kubelet option {name}={getattr(self, name)!r} must be above 0")
@@ -100,6 +139,14 @@ class KubeletOptions:
                 raise ConfigError(
                     f"kubelet option {name}=({low}, {high}) must be two seconds, 0 <= low <= high"
                 )
+
+    def draw_start_s(self, rng: Random) -> float:
+        """How much later than it is told to a kubelet starts."""
+        if not self.start_jitter_s or self.start_jitter == "none":
+            return 0.0
+        if self.start_jitter == "uniform":
+            return self.start_jitter_s * rng.random()
+        return rng.expovariate(1.0 / self.start_jitter_s)
 
     @property
     def idle_s(self) -> float:

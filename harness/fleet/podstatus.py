@@ -9,27 +9,17 @@ full pass each 10 s, which also mends a status that someone else overwrote.
 from __future__ import annotations
 
 from collections import deque
-from enum import Enum
-from typing import Any
 
 import msgspec
 
 from harness.client.machine import Answered, Arm, Disarm, Event, Failed, Fired, Sample, Send
 from harness.client.requests import PODS, delete_, get_, patch_
+from harness.fleet.containers import Runs
 from harness.fleet.context import Context, Out, parsed
-from harness.fleet.nodestatus import node_address
+from harness.fleet.podreport import Phase, ShownStatus, Snapshot, patch_body
 from harness.fleet.pods import Pod
-from harness.wire.request import Request
 
 PART = "status"
-
-
-class Phase(Enum):
-    """A pod's state as reported; the value is its `phase`."""
-
-    CREATING = "Pending"
-    RUNNING = "Running"
-    STOPPED = "Succeeded"
 
 
 class _Entry:
@@ -44,6 +34,7 @@ class _Entry:
         "pod",
         "removed",
         "retried",
+        "runs",
         "sent",
         "sent_phase",
         "started_at",
@@ -56,7 +47,8 @@ class _Entry:
         self.heard_at = heard_at
         self.address = address
         self.phase = Phase.CREATING
-        self.sent_phase: Phase | None = None
+        self.runs: Runs | None = None  # where its containers differ from one another
+        self.sent_phase = ""
         self.generation = pod.generation
         self.started_at = self.stopped_at = 0.0
         self.finished = False
@@ -73,34 +65,29 @@ class _Entry:
     @property
     def overwritten(self) -> bool:
         """Whether the API server shows another phase than it was told."""
-        return self.sent_phase is not None and not self.finished and self.pod.phase != self.sent_phase.value
+        return self.sent_phase != "" and not self.finished and self.pod.phase != self.sent_phase
 
-    def since(self, phase: Phase) -> float:
-        """When the pod came to `phase`."""
-        if phase is Phase.RUNNING:
-            return self.started_at
-        return self.stopped_at if phase is Phase.STOPPED else self.heard_at
+    def snapshot(self) -> Snapshot:
+        """What there is to say now."""
+        return Snapshot(
+            self.pod,
+            self.phase,
+            self.generation,
+            self.heard_at,
+            self.started_at,
+            self.stopped_at,
+            self.address,
+            () if self.runs is None else (*self.runs.init, *self.runs.main),
+        )
 
 
 class _Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     uid: str = ""
-    deletion_timestamp: str | None = None
-
-
-class _Condition(msgspec.Struct, frozen=True, gc=False):
-    type: str
-    status: str
-
-
-class _Status(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    phase: str = ""
-    observed_generation: int = 0
-    conditions: tuple[_Condition, ...] = ()
 
 
 class _View(msgspec.Struct, frozen=True, gc=False):
     metadata: _Metadata
-    status: _Status = _Status()
+    status: ShownStatus = ShownStatus()
 
 
 _DECODER = msgspec.json.Decoder(_View)
@@ -117,8 +104,7 @@ class StatusManager:
         "_entries",
         "_finished",
         "_full",
-        "_generation",
-        "_phase",
+        "_saying",
         "_signalled",
         "_ticking",
         "_version",
@@ -131,25 +117,31 @@ class StatusManager:
         self._addresses = 0
         self._signalled = self._full = self._ticking = False
         self._current = ""  # uid of the pod being synced, with the status as it was when that began:
-        self._version = self._generation = 0
-        self._phase = Phase.CREATING
+        self._version = 0
+        self._saying: Snapshot | None = None
         self._finished = False
 
     def __len__(self) -> int:
         return len(self._entries)
 
     # ---- what the pod worker says ------------------------------------------------------------------------------------
-    def creating(self, pod: Pod, heard_at: float, now: float, out: Out) -> None:
-        """A new pod; `heard_at` is when the kubelet learnt of it."""
+    def creating(self, pod: Pod, heard_at: float, now: float, out: Out, runs: Runs | None = None) -> None:
+        """A new pod; `heard_at` is when the kubelet learnt of it, `runs` are its containers where they differ."""
         self._addresses += 1
-        self._entries[pod.uid] = _Entry(pod, heard_at, self._addresses)
+        entry = self._entries[pod.uid] = _Entry(pod, heard_at, self._addresses)
+        entry.runs = runs
         self._signalled = True
         self._wake(now, out)
 
     def running(self, uid: str, retried: bool, now: float, out: Out) -> None:
+        """The sandbox is there, and those of its containers that may run."""
         entry = self._entries[uid]
         entry.phase, entry.started_at, entry.retried = Phase.RUNNING, now, retried
         self._changed(entry, now, out)
+
+    def progressed(self, uid: str, now: float, out: Out) -> None:
+        """Something has happened to one of its containers."""
+        self._changed(self._entries[uid], now, out)
 
     def stopping(self, pod: Pod, now: float, out: Out) -> None:
         """Deletion was asked for: it has made a new generation, which is said to be observed."""
@@ -157,9 +149,20 @@ class StatusManager:
         entry.pod, entry.generation = pod, pod.generation
         self._changed(entry, now, out)
 
+    def ran(self, uid: str) -> bool:
+        """Whether it ever had a container."""
+        return self._entries[uid].started_at > 0
+
     def stopped(self, uid: str, now: float, out: Out) -> None:
         entry = self._entries[uid]
         entry.phase, entry.stopped_at = Phase.STOPPED, now
+        self._changed(entry, now, out)
+
+    def ended(self, uid: str, failed: bool, now: float, out: Out) -> None:
+        """The pod is over."""
+        entry = self._entries[uid]
+        entry.phase = Phase.FAILED if failed else Phase.SUCCEEDED
+        entry.stopped_at = entry.stopped_at or now
         self._changed(entry, now, out)
 
     def finished(self, uid: str, now: float, out: Out) -> None:
@@ -173,7 +176,7 @@ class StatusManager:
         entry = self._entries.get(pod.uid)
         if entry is not None:
             entry.pod = pod
-            if entry.overwritten and pod.uid != self._current:
+            if pod.uid != self._current and (entry.overwritten or entry.due):
                 self._tick(now, out)
 
     def forget(self, uid: str) -> None:
@@ -228,8 +231,8 @@ class StatusManager:
         return bool(self._batch)
 
     def _begin(self, entry: _Entry, out: Out) -> None:
-        self._current, self._version, self._phase = entry.pod.uid, entry.version, entry.phase
-        self._generation, self._finished = entry.generation, entry.finished
+        self._current, self._version, self._finished = entry.pod.uid, entry.version, entry.finished
+        self._saying = entry.snapshot()
         out.append(Send((PART, "get", self._current), get_(PODS, entry.pod.namespace, entry.pod.name)))
 
     def _tick(self, now: float, out: Out) -> None:
@@ -255,102 +258,27 @@ class StatusManager:
         view = parsed(_DECODER, event.response)
         if view is None or view.metadata.uid != entry.pod.uid:
             return False  # refused, or gone, which the watch will say; until it does the full pass asks again
-        if self._up_to_date(view):
+        assert self._saying is not None
+        if view.status.shows(self._saying):
             return self._reported(entry, now, out)
-        out.append(Send((PART, "patch", entry.pod.uid), self._patch(entry)))
+        pod = entry.pod
+        body = patch_body(self._saying, self._context)
+        request = patch_(PODS, pod.namespace, pod.name, body, subresource="status")
+        out.append(Send((PART, "patch", pod.uid), request))
         return True
-
-    def _up_to_date(self, view: _View) -> bool:
-        ready = "True" if self._phase is Phase.RUNNING else "False"
-        return (
-            view.status.phase == self._phase.value
-            and view.status.observed_generation == self._generation
-            and any(each.type == "Ready" and each.status == ready for each in view.status.conditions)
-        )
 
     def _reported(self, entry: _Entry, now: float, out: Out) -> bool:
         """The server has this status; True where the pod's deletion was sent."""
+        assert self._saying is not None
         entry.sent = self._version
-        if self._phase is Phase.RUNNING and entry.sent_phase is not Phase.RUNNING:
+        phase = self._saying.api_phase
+        if phase == "Running" and entry.sent_phase != "Running":
             labels = (("mount", "retried" if entry.retried else "first"),)
             out.append(Sample("pod_startup_ms", (now - entry.heard_at) * 1000.0, labels))
-        entry.sent_phase = self._phase
+        entry.sent_phase = phase
         pod = entry.pod
         if not (self._finished and pod.deleted):
             return False
         request = delete_(PODS, pod.namespace, pod.name, grace_period_s=0, uid=pod.uid)
         out.append(Send((PART, "delete", pod.uid), request))
         return True
-
-    # ---- the patch ---------------------------------------------------------------------------------------------------
-    def _patch(self, entry: _Entry) -> Request:
-        context, pod = self._context, entry.pod
-        conditions = self._conditions(entry)
-        host = node_address(context.name)
-        status: dict[str, Any] = {
-            "$setElementOrder/conditions": [{"type": each["type"]} for each in conditions],
-            "conditions": conditions,
-            "containerStatuses": [self._container(entry, name, image) for name, image in pod.plan.containers],
-            "hostIP": host,
-            "hostIPs": [{"ip": host}],
-            "observedGeneration": self._generation,
-            "phase": self._phase.value,
-            "startTime": context.stamp(entry.heard_at),
-        }
-        if self._phase is not Phase.CREATING:
-            address = host if pod.plan.host_network else node_address(context.name, entry.address)
-            status["podIP"] = address
-            status["podIPs"] = [{"ip": address}]
-        body = msgspec.json.encode({"metadata": {"uid": pod.uid}, "status": status})
-        return patch_(PODS, pod.namespace, pod.name, body, subresource="status")
-
-    def _conditions(self, entry: _Entry) -> list[dict[str, Any]]:
-        """PodScheduled is the scheduler's: only its observedGeneration is ours."""
-        running = "True" if self._phase is Phase.RUNNING else "False"
-        heard, since = self._context.stamp(entry.heard_at), self._context.stamp(entry.since(self._phase))
-        why: dict[str, Any] = {"reason": None, "message": None}  # null takes away what an earlier patch set
-        if self._phase is Phase.CREATING:
-            names = " ".join(name for name, _ in entry.pod.plan.containers)
-            why = {"reason": "ContainersNotReady", "message": f"containers with unready status: [{names}]"}
-        elif self._phase is Phase.STOPPED:
-            why["reason"] = "PodCompleted"
-        common = {"lastProbeTime": None, "observedGeneration": self._generation}
-        return [
-            {"type": "PodReadyToStartContainers", "status": running, "lastTransitionTime": since, **common},
-            {"type": "Initialized", "status": "True", "lastTransitionTime": heard, **common},
-            {"type": "Ready", "status": running, "lastTransitionTime": since, **why, **common},
-            {"type": "ContainersReady", "status": running, "lastTransitionTime": since, **why, **common},
-            {"type": "PodScheduled", "status": "True", "observedGeneration": self._generation},
-        ]
-
-    def _container(self, entry: _Entry, name: str, image: str) -> dict[str, Any]:
-        running = self._phase is Phase.RUNNING
-        status = {
-            "name": name,
-            "state": self._state(entry, name),
-            "lastState": {},
-            "ready": running,
-            "restartCount": 0,
-            "image": image,
-            "imageID": "" if self._phase is Phase.CREATING else image,
-            "started": running,
-        }
-        if self._phase is not Phase.CREATING:
-            status["containerID"] = f"containerd://{entry.pod.uid}-{name}"
-        return status
-
-    def _state(self, entry: _Entry, name: str) -> dict[str, Any]:
-        stamp = self._context.stamp
-        if self._phase is Phase.CREATING:
-            return {"waiting": {"reason": "ContainerCreating"}}
-        if self._phase is Phase.RUNNING:
-            return {"running": {"startedAt": stamp(entry.started_at)}}
-        return {
-            "terminated": {
-                "exitCode": 0,
-                "reason": "Completed",
-                "startedAt": stamp(entry.started_at or entry.stopped_at),
-                "finishedAt": stamp(entry.stopped_at),
-                "containerID": f"containerd://{entry.pod.uid}-{name}",
-            }
-        }

@@ -1,21 +1,28 @@
 """The life of each pod on a kubelet, from the first word of it to its deletion. kk/pkg/kubelet/pod_workers.go.
 
     HEARD -> MOUNTING -> STARTING -> RUNNING        the way up
-    HEARD, MOUNTING, STARTING, RUNNING -> STOPPING -> CLEANING -> FINISHED      once deletionTimestamp is set
+    HEARD, MOUNTING, STARTING, RUNNING -> STOPPING -> ENDING -> CLEANING -> FINISHED    once deletionTimestamp is set
+    RUNNING -> CLEANING -> FINISHED                 all containers have ended, and none is started again
 
-A pod that vanishes from the API server is dropped from any stage. Each pod has one timer, ("pod", uid), and while it
-mounts, the volume manager's.
+A deleted pod reports three times where the status manager finds the time: that the deletion was observed, that its
+containers have ended, and, after the next relist of the PLEG, that it is over (SyncTerminatingPod and
+SyncTerminatedPod, kubelet.go). A pod that vanishes from
+the API server is dropped from any stage. Each pod has one timer, ("pod", uid), and while it mounts, the volume
+manager's.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from enum import Enum
+from math import ceil, inf
 
 from harness.client.machine import Arm, Disarm, Fired, Sample
+from harness.fleet.containers import Happening, Run, Runs, RunState
 from harness.fleet.context import Context, Out
 from harness.fleet.events import EventRecorder
 from harness.fleet.firstreads import FirstReads
+from harness.fleet.nodestatus import NodeStatus
 from harness.fleet.objectcache import ObjectCache, Read, not_found, sync_timeout
 from harness.fleet.pods import Pod, Ref
 from harness.fleet.podstatus import StatusManager
@@ -33,8 +40,9 @@ class Stage(Enum):
     STARTING = "its containers to start"
     READING = "an object that its environment needs"
     RETRYING = "another try after its environment could not be made"
-    RUNNING = "nothing"
+    RUNNING = "what its containers do"
     STOPPING = "its containers to stop"
+    ENDING = "the kubelet to take note of that"
     CLEANING = "its volumes to be unmounted"
     FINISHED = "its deletion"
 
@@ -50,6 +58,8 @@ class Cue(Enum):
     STARTED = "containers started"
     DELETED = "deletionTimestamp seen"
     STOPPED = "containers stopped"
+    ENDED = "the pod is over"
+    COMPLETED = "all containers ended by themselves"
     CLEANED = "volumes unmounted"
 
 
@@ -68,7 +78,9 @@ TRANSITIONS: dict[tuple[Stage, Cue], Stage] = {
     (Stage.READING, Cue.DELETED): Stage.STOPPING,
     (Stage.RETRYING, Cue.DELETED): Stage.STOPPING,
     (Stage.RUNNING, Cue.DELETED): Stage.STOPPING,
-    (Stage.STOPPING, Cue.STOPPED): Stage.CLEANING,
+    (Stage.STOPPING, Cue.STOPPED): Stage.ENDING,
+    (Stage.ENDING, Cue.ENDED): Stage.CLEANING,
+    (Stage.RUNNING, Cue.COMPLETED): Stage.CLEANING,
     (Stage.CLEANING, Cue.CLEANED): Stage.FINISHED,
 }
 
@@ -80,16 +92,28 @@ class InvalidTransition(SwarmletError):
 class _Record:
     """One pod and where it is."""
 
-    __slots__ = ("deleted_at", "failures", "heard_at", "pod", "reading", "referencing", "stage")
+    __slots__ = (
+        "cleaned_at",
+        "deleted_at",
+        "failures",
+        "heard_at",
+        "pod",
+        "reading",
+        "referencing",
+        "runs",
+        "stage",
+    )
 
     def __init__(self, pod: Pod, now: float) -> None:
         self.pod = pod
         self.heard_at = now
         self.stage = Stage.HEARD
         self.deleted_at = 0.0  # when its deletion was heard of; 0 before
+        self.cleaned_at = 0.0  # when its volumes are unmounted; 0 before its containers have ended
         self.reading: Ref | None = None  # what its environment waits for
         self.referencing = False  # whether its objects are referenced
         self.failures = 0  # mounts that had to be tried again
+        self.runs: Runs | None = None  # where its containers differ from one another
 
     def move(self, cue: Cue) -> None:
         stage = TRANSITIONS.get((self.stage, cue))
@@ -103,7 +127,7 @@ class _Record:
 class PodWorkers:
     """All pods of one kubelet."""
 
-    __slots__ = ("_cache", "_context", "_events", "_first_reads", "_records", "_status", "_volumes")
+    __slots__ = ("_cache", "_context", "_events", "_first_reads", "_node", "_records", "_status", "_volumes")
 
     def __init__(
         self,
@@ -113,7 +137,9 @@ class PodWorkers:
         status: StatusManager,
         events: EventRecorder,
         first_reads: FirstReads,
+        node: NodeStatus,
     ) -> None:
+        self._node = node
         self._context = context
         self._cache = cache
         self._volumes = volumes
@@ -190,10 +216,12 @@ class PodWorkers:
         elif record.stage is Stage.RETRYING:
             record.move(Cue.AGAIN)
             self._start_containers(record, now, out)
+        elif record.stage is Stage.RUNNING and record.runs is not None:
+            self._happened(record, record.runs.advance(now), now, out)
         elif record.stage is Stage.STOPPING:
-            record.move(Cue.STOPPED)
-            self._status.stopped(record.pod.uid, now, out)
-            self._arm(record, now + self._context.draw(self._context.options.cleanup_delay_s), out)
+            self._stopped(record, now, out)
+        elif record.stage is Stage.ENDING:
+            self._over(record, Cue.ENDED, _failed(record, self._status.ran(record.pod.uid)), now, out)
         elif record.stage is Stage.CLEANING:
             record.move(Cue.CLEANED)
             self._release(record, now, out)
@@ -234,7 +262,9 @@ class PodWorkers:
             for ref in pod.plan.refs:
                 self._cache.add(ref, now, out)
             record.referencing = True
-        self._status.creating(pod, record.heard_at, now, out)
+        if pod.plan.staged:
+            record.runs = Runs(pod.plan, self._context)
+        self._status.creating(pod, record.heard_at, now, out, record.runs)
         if pod.deleted:
             self._stop_containers(record, now, out)
             return
@@ -244,6 +274,7 @@ class PodWorkers:
 
     def _release(self, record: _Record, now: float, out: Out) -> None:
         """UnregisterPod: once its volumes are unmounted, before the final status (kubelet.go, SyncTerminatedPod)."""
+        self._volumes.unmounted(record.pod, out)
         if record.referencing:
             record.referencing = False
             for ref in record.pod.plan.refs:
@@ -270,18 +301,75 @@ class PodWorkers:
                 self._first_reads.read(pod.uid, source.ref, kind, member, refused_at, now, out)
         record.move(Cue.STARTED)
         self._first_reads.forget(pod.uid)
-        for name, image in pod.plan.containers:
-            present = f'Container image "{image}" already present on machine and can be accessed by the pod'
-            self._events.normal(pod, "Pulled", present, now, out, name)
-            self._events.normal(pod, "Created", "Container created", now, out, name)
-            self._events.normal(pod, "Started", "Container started", now, out, name)
         self._status.running(pod.uid, record.failures > 0, now, out)
+        if record.runs is not None:
+            self._happened(record, record.runs.begin(now), now, out)
+            return
+        for container in pod.plan.containers:
+            self._started(pod, container.image, f"containers{{{container.name}}}", now, out)
+
+    def _started(
+        self, pod: Pod, image: str, path: str, now: float, out: Out, *, repeats: bool = False
+    ) -> None:
+        self._node.pulled(image, now)
+        present = f'Container image "{image}" already present on machine and can be accessed by the pod'
+        for reason, text in (
+            ("Pulled", present),
+            ("Created", "Container created"),
+            ("Started", "Container started"),
+        ):
+            self._events.normal(pod, reason, text, now, out, path, repeats=repeats)
+
+    def _happened(self, record: _Record, what: list[tuple[Run, Happening]], now: float, out: Out) -> None:
+        """Containers have started or ended."""
+        pod, runs = record.pod, record.runs
+        assert runs is not None
+        for run, happening in what:
+            if happening is Happening.STARTED:
+                again = run.container.run_s != inf and pod.plan.restart != "Never"
+                self._started(pod, run.container.image, run.path, now, out, repeats=again)
+            elif happening is Happening.BACKOFF:
+                text = (
+                    f"Back-off restarting failed container {run.container.name} in pod "
+                    f"{pod.name}_{pod.namespace}({pod.uid})"
+                )
+                self._events.warning(pod, "BackOff", text, now, out, run.path)
+        if runs.phase:
+            self._volumes.drop(pod, out)
+            record.cleaned_at = now + self._context.draw(self._context.options.cleanup_delay_s)
+            self._over(record, Cue.COMPLETED, runs.phase == "Failed", now, out)
+            return
+        if what:
+            self._status.progressed(pod.uid, now, out)
+        if runs.due != inf:
+            self._arm(record, runs.due, out)
+
+    def _stopped(self, record: _Record, now: float, out: Out) -> None:
+        uid, runs = record.pod.uid, record.runs
+        if runs is not None:
+            runs.stop(now)
+        record.move(Cue.STOPPED)
+        if self._status.ran(uid):
+            self._status.stopped(uid, now, out)
+        record.cleaned_at = now + self._context.draw(self._context.options.cleanup_delay_s)
+        self._arm(record, self._context.next_relist(now), out)
+
+    def _over(self, record: _Record, cue: Cue, failed: bool, now: float, out: Out) -> None:
+        """SyncTerminatedPod: says so, then looks each 300 ms whether the volumes are unmounted."""
+        record.move(cue)
+        self._status.ended(record.pod.uid, failed, now, out)
+        looks_at = now if cue is Cue.ENDED else self._context.next_relist(now)
+        polls = max(0, ceil((record.cleaned_at - looks_at) / self._context.options.mount_poll_s))
+        settled_s = self._context.draw(self._context.options.sync_delay_s)
+        self._arm(record, looks_at + polls * self._context.options.mount_poll_s + settled_s, out)
 
     def _unreadable(self, record: _Record, error: str, now: float, out: Out) -> None:
         """CreateContainerConfigError: the worker comes back after its backoff."""
         record.move(Cue.UNREADABLE)
         record.failures += 1
-        self._events.warning(record.pod, "Failed", f"Error: {error}", now, out)
+        containers = record.pod.plan.containers
+        path = f"containers{{{containers[0].name}}}" if containers else ""
+        self._events.warning(record.pod, "Failed", f"Error: {error}", now, out, path)
         self._arm(record, now + self._context.draw(self._context.options.worker_retry_s), out)
 
     def _stop_containers(self, record: _Record, now: float, out: Out) -> None:
@@ -295,7 +383,22 @@ class PodWorkers:
         self._status.stopping(pod, now, out)
         delay_s = 0.0
         if ran:
-            for name, _ in pod.plan.containers:
-                self._events.normal(pod, "Killing", f"Stopping container {name}", now, out, name)
+            for name, path in _killed(record):
+                self._events.normal(pod, "Killing", f"Stopping container {name}", now, out, path)
             delay_s = min(self._context.draw(self._context.options.stop_delay_s), float(pod.grace_s))
         self._arm(record, now + delay_s, out)
+
+
+def _failed(record: _Record, ran: bool) -> bool:
+    """How a deleted pod ends: one that never ran as Failed (status_manager.go, TerminatePod)."""
+    return not ran or (record.runs is not None and any(run.code for run in record.runs.main))
+
+
+def _killed(record: _Record) -> list[tuple[str, str]]:
+    """Name and field path of each container that is told to stop."""
+    if record.runs is None:
+        return [(each.name, f"containers{{{each.name}}}") for each in record.pod.plan.containers]
+    running = [
+        run for run in (*record.runs.main, *reversed(record.runs.init)) if run.state is RunState.RUNNING
+    ]
+    return [(run.container.name, run.path) for run in running]

@@ -1,47 +1,173 @@
-"""What a scheduler reads of pods and nodes; the rest of each object is not kept."""
+"""What a scheduler reads of pods and nodes; the rest of each object is not kept.
+
+Pods of one template want the same of a node, so that part of them (`Demand`) is decoded once and shared.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
+from sys import intern
+
 import msgspec
 
-_NOT_READY = "node.kubernetes.io/not-ready"
+from harness.fleet.placement import Affinity, Placing, Taint, Toleration
+from harness.wire.quantity import parse_quantity
+
+NOT_READY = "node.kubernetes.io/not-ready"
+CORDONED = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+_DEFAULT_PODS = 110  # a kubelet's, where a node does not say
 
 
-class _NodeMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class Demand(msgspec.Struct, frozen=True, gc=False):
+    """What a pod wants: `only` is the one node that its affinity names, as a DaemonSet's pods have it, "" for any."""
+
+    placing: Placing = Placing()
+    cpu_m: int = 0
+    memory_bytes: int = 0
+    only: str = ""
+
+    @property
+    def anything(self) -> bool:
+        """Labels do not matter to it."""
+        return self.placing.node_selector is None and self.placing.affinity is None
+
+
+class PodView(msgspec.Struct, frozen=True, gc=False):
+    """It is its own `metadata`, which is what stores ask of an object."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str
+    node: str
+    scheduler: str
+    priority: int
+    deleted: bool
+    demand: Demand
+
+    @property
+    def metadata(self) -> PodView:
+        return self
+
+
+class _Meta(msgspec.Struct, gc=False, rename="camel"):
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
     labels: dict[str, str] = {}
-
-
-class _PodMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     deletion_timestamp: str | None = None
 
 
-class _PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class _Container(msgspec.Struct, gc=False):
+    resources: msgspec.Raw = msgspec.Raw()
+
+
+class _PodSpec(msgspec.Struct, gc=False, rename="camel"):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
-    node_selector: dict[str, str] | None = None
+    priority: int = 0
+    node_selector: msgspec.Raw = msgspec.Raw()
+    affinity: msgspec.Raw = msgspec.Raw()
+    tolerations: msgspec.Raw = msgspec.Raw()
+    containers: tuple[_Container, ...] = ()
+    init_containers: tuple[_Container, ...] = ()
 
 
-class PodView(msgspec.Struct, frozen=True, gc=False):
-    metadata: _PodMeta
-    spec: _PodSpec = _PodSpec()
+class _Pod(msgspec.Struct, gc=False):
+    metadata: _Meta
+    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
 
 
-class _Taint(msgspec.Struct, frozen=True, gc=False):
-    key: str = ""
-    effect: str = ""
+class _Resources(msgspec.Struct, gc=False):
+    requests: dict[str, str | int | float] | None = None
+
+
+_decode_pod = msgspec.json.Decoder(_Pod).decode
+_decode_resources = msgspec.json.Decoder(_Resources | None).decode
+_decode_selector = msgspec.json.Decoder(dict[str, str] | None).decode
+_decode_affinity = msgspec.json.Decoder(Affinity | None).decode
+_decode_tolerations = msgspec.json.Decoder(tuple[Toleration, ...] | None).decode
+_NULL = b"null"
+
+
+def decode_pod(raw: bytes) -> PodView:
+    """The view of a pod's JSON. Raises msgspec.DecodeError."""
+    pod = _decode_pod(raw)
+    metadata, spec = pod.metadata, pod.spec
+    return PodView(
+        metadata.name,
+        intern(metadata.namespace),
+        metadata.uid,
+        metadata.resource_version,
+        intern(spec.node_name),
+        intern(spec.scheduler_name),
+        spec.priority,
+        metadata.deletion_timestamp is not None,
+        _demand(
+            bytes(spec.node_selector),
+            bytes(spec.affinity),
+            bytes(spec.tolerations),
+            tuple([bytes(each.resources) for each in spec.containers]),
+            tuple([bytes(each.resources) for each in spec.init_containers]),
+        ),
+    )
+
+
+@lru_cache(maxsize=16384)
+def _demand(
+    selector: bytes, affinity: bytes, tolerations: bytes, main: tuple[bytes, ...], initial: tuple[bytes, ...]
+) -> Demand:
+    placing = Placing(
+        _decode_selector(selector or _NULL),
+        _decode_affinity(affinity or _NULL),
+        _decode_tolerations(tolerations or _NULL),
+    )
+    cpu_m, memory_bytes = (
+        max(
+            sum(amount(resources, name, scale) for resources in main),
+            max((amount(resources, name, scale) for resources in initial), default=0),
+        )
+        for name, scale in (("cpu", 1000), ("memory", 1))
+    )
+    return Demand(placing, cpu_m, memory_bytes, _only(placing))
+
+
+def amount(resources: bytes, name: str, scale: int) -> int:
+    """A request in units of 1/`scale`, rounded up; 0 where there is none."""
+    found = _decode_resources(resources or _NULL)
+    requests = None if found is None else found.requests
+    quantity = parse_quantity((requests or {}).get(name, 0)) or 0
+    return int(-(-quantity * scale // 1))
+
+
+def _only(placing: Placing) -> str:
+    affinity = placing.affinity
+    if affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
+        return ""
+    terms = affinity.node_affinity.required.node_selector_terms
+    if len(terms) == 1 and len(terms[0].match_fields) == 1:
+        field = terms[0].match_fields[0]
+        if field.key == "metadata.name" and field.operator == "In" and len(field.values) == 1:
+            return field.values[0]
+    return ""
+
+
+# ---- nodes -----------------------------------------------------------------------------------------------------------
+class NodeState(msgspec.Struct, frozen=True):
+    """What decides whether a pod may go there. `usable` is readiness; a cordon counts as its taint."""
+
+    usable: bool = False
+    capacity: int = _DEFAULT_PODS
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    cpu_m: int | None = None
+    memory_bytes: int | None = None
 
 
 class _NodeSpec(msgspec.Struct, frozen=True, gc=False):
     unschedulable: bool = False
-    taints: tuple[_Taint, ...] = ()
+    taints: tuple[Taint, ...] | None = None
 
 
 class _NodeCondition(msgspec.Struct, frozen=True, gc=False):
@@ -55,25 +181,30 @@ class _NodeStatus(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeView(msgspec.Struct, frozen=True, gc=False):
-    metadata: _NodeMeta
+    metadata: _Meta
     spec: _NodeSpec = _NodeSpec()
     status: _NodeStatus = _NodeStatus()
 
-    @property
-    def usable(self) -> bool:
-        """Ready, not cordoned, and without a taint that keeps pods away."""
-        tainted = any(
-            each.effect != "PreferNoSchedule" and each.key != _NOT_READY for each in self.spec.taints
+    def state(self) -> NodeState:
+        """The not-ready taint is left out: only a node lifecycle controller would take it away."""
+        taints = [
+            each
+            for each in self.spec.taints or ()
+            if each.effect in ("NoSchedule", "NoExecute") and each.key not in (NOT_READY, CORDONED.key)
+        ]
+        if self.spec.unschedulable:
+            taints.append(CORDONED)
+        allocatable = self.status.allocatable
+        pods = allocatable.get("pods", "")
+        cpu, memory = parse_quantity(allocatable.get("cpu")), parse_quantity(allocatable.get("memory"))
+        return NodeState(
+            any(each.type == "Ready" and each.status == "True" for each in self.status.conditions),
+            int(pods) if pods.isdecimal() else _DEFAULT_PODS,
+            self.metadata.labels,
+            tuple(taints),
+            None if cpu is None else int(cpu * 1000),
+            None if memory is None else int(memory),
         )
-        ready = any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
-        return ready and not tainted and not self.spec.unschedulable
-
-    @property
-    def capacity(self) -> int:
-        """Pods that fit; a kubelet's default where the node does not say, or not in plain digits."""
-        pods = self.status.allocatable.get("pods", "")
-        return int(pods) if pods.isdecimal() else 110
 
 
-decode_pod = msgspec.json.Decoder(PodView).decode
 decode_node = msgspec.json.Decoder(NodeView).decode

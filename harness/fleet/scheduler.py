@@ -1,18 +1,18 @@
 """A scheduler, for targets that have none: the node with the fewest pods gets the next one.
 
 What it sends is what kube-scheduler v1.36 sends: watch-lists of all pods that have not ended and of all nodes, a POST
-of each binding, an event for each pod bound, a status patch and an event for a pod that fits nowhere. How it chooses is
-simpler: a ready, uncordoned node whose labels match spec.nodeSelector and that has room for one more pod. There is no
-node lifecycle controller beside it, so readiness is read from the node's condition and the not-ready taint, which only
-that controller would take away, is ignored; any other NoSchedule or NoExecute taint closes a node. Its events are
-core/v1 with the fields that an events.k8s.io/v1 event has when read as core/v1 (kube-scheduler posts to
-events.k8s.io, which the emulated API server does not serve).
+of each binding, an events.k8s.io event for each pod bound, a status patch and an event for a pod that fits nowhere. A
+node fits where it is ready, its taints (a cordon is one) are tolerated, spec.nodeSelector and the required node
+affinity match, and there is room: for one more pod, and for its requests of cpu and memory. Pods of a higher priority
+go first. Not looked at: preferences, affinity between pods, topology spread, volumes, other resources; and nothing is
+preempted. There is no node lifecycle controller beside it, so readiness is read from the node's condition and the
+not-ready taint, which only that controller would take away, is ignored.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -22,13 +22,14 @@ import msgspec
 from harness.client.limiter import TokenBucket
 from harness.client.machine import Action, Answered, Arm, Disarm, Event, Failed, Sample, Send
 from harness.client.reflector import Output, Reflector
-from harness.client.requests import EVENTS, NODES, PODS, create_, patch_
+from harness.client.requests import NODES, PODS, ResourceRef, create_, patch_
 from harness.client.store import Change, Changed
 from harness.fleet.context import Out
 from harness.fleet.nodepool import NodePool
-from harness.fleet.schedulable import NodeView, PodView, decode_node, decode_pod
+from harness.fleet.schedulable import Demand, NodeView, PodView, decode_node, decode_pod
 from harness.wire import rfc3339
 
+_EVENTS = ResourceRef("events.k8s.io", "v1", "events")
 _UNENDED = "status.phase!=Succeeded,status.phase!=Failed"  # kk/pkg/scheduler/scheduler.go, newPodInformer
 
 
@@ -77,7 +78,7 @@ class _Pending:
         self.attempts = 0
         self.node = ""
         self.failed_at = 0.0
-        self.told = False  # its status says that it is unschedulable
+        self.told = ""  # what its status says of why it is unschedulable
 
 
 class Scheduler:
@@ -105,8 +106,8 @@ class Scheduler:
         self._pods = Reflector("pods", PODS, None, _UNENDED, "", rng, decode=decode_pod)
         self._nodes = Reflector("nodes", NODES, None, "", "", rng, decode=decode_node)
         self._pending: dict[str, _Pending] = {}
-        self._bound: dict[str, str] = {}  # uid -> node, as counted in the pool
-        self._active: deque[str] = deque()
+        self._bound: dict[str, tuple[str, Demand]] = {}  # by uid, as counted in the pool
+        self._active: list[tuple[int, int, str]] = []  # heap of (-priority, order, uid)
         self._backoff: list[tuple[float, str]] = []  # heap of (due, uid)
         self._unfit: dict[str, None] = {}  # uids that fit nowhere, oldest first
         self._cycling = False
@@ -125,7 +126,7 @@ class Scheduler:
 
     def counts(self) -> dict[str, int]:
         """Pods counted on each node that has any, assumed ones included."""
-        return dict(Counter(self._bound.values()))
+        return dict(Counter(node for node, _ in self._bound.values()))
 
     def validate(self) -> None:
         """Check what must hold between two events; for tests."""
@@ -177,37 +178,49 @@ class Scheduler:
         self._go_on(now, out)
 
     def _pod(self, pod: PodView, gone: bool, now: float, out: Out) -> None:
-        uid, node = pod.metadata.uid, pod.spec.node_name
+        uid, node = pod.uid, pod.node
         if gone or node:
-            self._settle(uid, "" if gone else node)
+            self._settle(pod, "" if gone else node)
             if gone:
                 self._retry_unfit(now, out)
         elif uid in self._pending:
             self._pending[uid].pod = pod
-        elif pod.spec.scheduler_name == self._options.name and pod.metadata.deletion_timestamp is None:
+        elif pod.scheduler == self._options.name and not pod.deleted:
             self._pending[uid] = _Pending(pod, now)
-            self._active.append(uid)
+            self._activate(uid)
 
-    def _settle(self, uid: str, node: str) -> None:
+    def _activate(self, uid: str) -> None:
+        """By priority, then in the order of coming (PrioritySort)."""
+        self._serial += 1
+        heapq.heappush(self._active, (-self._pending[uid].pod.priority, self._serial, uid))
+
+    def _settle(self, pod: PodView, node: str) -> None:
         """The API server says where the pod is; "" for gone. That replaces what was counted or assumed."""
+        uid = pod.uid
         pending = self._pending.get(uid)
         if pending is not None and not pending.node:
             del self._pending[uid]  # one whose binding is under way stays until that is answered
             self._unfit.pop(uid, None)
-        counted = self._bound.pop(uid, "")
-        if counted != node:
-            if counted:
-                self._pool.count(counted, -1)
-            if node:
-                self._pool.count(node, 1)
+        if node and self._bound.get(uid, ("",))[0] == node:
+            return
+        self._release(uid)
         if node:
-            self._bound[uid] = node
+            self._occupy(uid, node, pod.demand)
+
+    def _occupy(self, uid: str, node: str, demand: Demand) -> None:
+        self._bound[uid] = (node, demand)
+        self._pool.count(node, 1, demand)
+
+    def _release(self, uid: str) -> None:
+        counted = self._bound.pop(uid, None)
+        if counted is not None:
+            self._pool.count(counted[0], -1, counted[1])
 
     def _node(self, node: NodeView, gone: bool, now: float, out: Out) -> None:
         name = node.metadata.name
         if gone:
             self._pool.remove(name)
-        elif self._pool.update(name, node.usable, node.capacity, node.metadata.labels):
+        elif self._pool.update(name, node.state()):
             self._retry_unfit(now, out)
 
     # ---- cycles ------------------------------------------------------------------------------------------------------
@@ -219,13 +232,13 @@ class Scheduler:
 
     def _cycle(self, now: float, out: Out) -> None:
         while self._active:
-            uid = self._active.popleft()
+            _, _, uid = heapq.heappop(self._active)
             pending = self._pending.get(uid)
-            if pending is None or pending.pod.metadata.deletion_timestamp is not None:
+            if pending is None or pending.pod.deleted:
                 self._pending.pop(uid, None)
                 continue
             pending.attempts += 1
-            node = self._pool.choose(pending.pod.spec.node_selector or {})
+            node = self._pool.choose(pending.pod.demand)
             if node is None:
                 self._fits_nowhere(pending, now, out)
             else:
@@ -237,7 +250,7 @@ class Scheduler:
         """Assume the pod on its node, then say so; bindings are not waited for."""
         metadata = pending.pod.metadata
         pending.node = node
-        self._settle_assumed(metadata.uid, node)
+        self._occupy(metadata.uid, node, pending.pod.demand)
         body = (
             f'{{"kind":"Binding","apiVersion":"v1","metadata":{{"name":"{metadata.name}",'
             f'"namespace":"{metadata.namespace}","uid":"{metadata.uid}"}},'
@@ -245,10 +258,6 @@ class Scheduler:
         )
         request = create_(PODS, metadata.namespace, body.encode(), name=metadata.name, subresource="binding")
         out.append(Send(("bind", metadata.uid), request))
-
-    def _settle_assumed(self, uid: str, node: str) -> None:
-        self._bound[uid] = node
-        self._pool.count(node, 1)
 
     def _answered(self, uid: str, event: Answered | Failed, now: float, out: Out) -> None:
         pending = self._pending.get(uid)
@@ -264,11 +273,10 @@ class Scheduler:
             self._event(pending.pod, "Normal", "Scheduled", "Binding", text, now, out)
             return
         stored = self._pods.store.get(key)
-        if stored is None or stored.metadata.uid != uid or stored.spec.node_name:
+        if stored is None or stored.uid != uid or stored.node:
             del self._pending[uid]  # gone, or bound by another: the watch has put the count right
             return
-        if self._bound.pop(uid, ""):
-            self._pool.count(node, -1)
+        self._release(uid)
         pending.failed_at = now
         self._back_off(pending, now, out)
         self._go_on(now, out)
@@ -279,12 +287,10 @@ class Scheduler:
             out.append(Arm(("flush",), now + self._options.flush_s))
         self._unfit[pending.pod.metadata.uid] = None
         pending.failed_at = now
-        text = (
-            f"0/{len(self._pool)} nodes are available: none is ready, matches and has room for another pod."
-        )
+        text = self._pool.explain(pending.pod.demand)
         self._event(pending.pod, "Warning", "FailedScheduling", "Scheduling", text, now, out)
-        if not pending.told:
-            pending.told = True
+        if pending.told != text:
+            pending.told = text
             self._mark_unschedulable(pending.pod, text, now, out)
 
     def _retry_unfit(self, now: float, out: Out) -> None:
@@ -299,7 +305,7 @@ class Scheduler:
         wait_s = min(self._options.backoff_s * 2.0 ** (pending.attempts - 1), self._options.backoff_cap_s)
         due = pending.failed_at + wait_s
         if due <= now:
-            self._active.append(uid)
+            self._activate(uid)
             return
         heapq.heappush(self._backoff, (due, uid))
         if self._backoff[0][1] == uid:
@@ -309,7 +315,7 @@ class Scheduler:
         while self._backoff and self._backoff[0][0] <= now:
             _, uid = heapq.heappop(self._backoff)
             if uid in self._pending:
-                self._active.append(uid)
+                self._activate(uid)
         if self._backoff:
             out.append(Arm(("backoff",), self._backoff[0][0]))
         self._go_on(now, out)
@@ -339,15 +345,25 @@ class Scheduler:
         metadata = pod.metadata
         self._serial += 1
         nanoseconds = int((self._epoch_s + now) * 1e9) + self._serial
-        body = (
-            '{"kind":"Event","apiVersion":"v1",'
-            f'"metadata":{{"name":"{metadata.name}.{nanoseconds:x}","namespace":"{metadata.namespace}"}},'
-            f'"involvedObject":{{"kind":"Pod","namespace":"{metadata.namespace}","name":"{metadata.name}",'
-            f'"uid":"{metadata.uid}","apiVersion":"v1","resourceVersion":"{metadata.resource_version}"}},'
-            f'"reason":"{reason}","message":"{text}","source":{{}},"firstTimestamp":null,"lastTimestamp":null,'
-            f'"type":"{kind}","eventTime":"{rfc3339.micro(self._epoch_s + now)}","action":"{action}",'
-            f'"reportingComponent":"{self._options.name}","reportingInstance":"{self._options.name}-0"}}'
-        )
-        out.append(
-            Send(("event", self._serial), create_(EVENTS, metadata.namespace, body.encode(), client="events"))
-        )
+        body = {
+            "kind": "Event",
+            "apiVersion": "events.k8s.io/v1",
+            "metadata": {"name": f"{metadata.name}.{nanoseconds:x}", "namespace": metadata.namespace},
+            "eventTime": rfc3339.micro(self._epoch_s + now),
+            "reportingController": self._options.name,
+            "reportingInstance": f"{self._options.name}-0",
+            "action": action,
+            "reason": reason,
+            "regarding": {
+                "kind": "Pod",
+                "namespace": metadata.namespace,
+                "name": metadata.name,
+                "uid": metadata.uid,
+                "apiVersion": "v1",
+                "resourceVersion": metadata.resource_version,
+            },
+            "note": text,
+            "type": kind,
+        }
+        request = create_(_EVENTS, metadata.namespace, msgspec.json.encode(body), client="events")
+        out.append(Send(("event", self._serial), request))

@@ -14,6 +14,7 @@ from math import ceil
 from typing import cast
 
 from harness.client.machine import Answered, Arm, Disarm, Event, Failed, Fired, Key
+from harness.fleet.claims import ClaimManager
 from harness.fleet.context import Context, Out, describe
 from harness.fleet.events import EventRecorder
 from harness.fleet.firstreads import TOKENS, FirstReads
@@ -65,7 +66,7 @@ class VolumeManager:
     """Timers are ("volumes", uid), token requests ("volumes", uid, volume, source)."""
 
     __slots__ = (
-        "_cache", "_context", "_events", "_first_reads", "_mounting", "_phases", "_refreshing", "_tokens",
+        "_cache", "_claims", "_context", "_events", "_first_reads", "_mounting", "_phases", "_refreshing", "_tokens",
     )  # fmt: skip
 
     def __init__(
@@ -75,8 +76,10 @@ class VolumeManager:
         tokens: TokenManager,
         events: EventRecorder,
         first_reads: FirstReads,
+        claims: ClaimManager,
     ) -> None:
         self._context = context
+        self._claims = claims
         self._cache = cache
         self._tokens = tokens
         self._events = events
@@ -93,8 +96,9 @@ class VolumeManager:
 
     def begin(self, pod: Pod, now: float, out: Out) -> bool:
         """Start mounting; True where there is nothing to mount. Its objects are already referenced."""
-        if not pod.plan.volumes:
+        if not pod.plan.volumes and not pod.claims:
             return True
+        self._claims.begin(pod, now, out)
         loop_s = self._context.options.volume_loop_s
         populated = self._context.next_tick(loop_s, now, self._phases[0])
         attached = self._context.next_tick(loop_s, populated, self._phases[1])
@@ -107,14 +111,26 @@ class VolumeManager:
         self._tokens.forget(pod)
         if self._mounting.pop(pod.uid, None) is not None:
             out.append(Disarm((PART, pod.uid)))
+            self.unmounted(pod, out)
+
+    def unmounted(self, pod: Pod, out: Out) -> None:
+        """Nothing of the pod's volumes is in use any more."""
+        if pod.claims:
+            self._claims.drop(pod.uid, out)
 
     def resume(self, uid: str, now: float, out: Out) -> None:
         """An object that the pod waits for has synced."""
         mounting = self._mounting.get(uid)
         if mounting is not None:
             for mount in list(mounting.mounts):
-                if mount.state is MountState.OBJECT:
+                if mount.state is MountState.OBJECT and self._synced(mounting.pod, mount):
                     self._run(mounting, mount, now, out)
+            self._schedule(mounting, now, out)
+
+    def claims_ready(self, uid: str, now: float, out: Out) -> None:
+        """The pod's persistent volumes can be mounted."""
+        mounting = self._mounting.get(uid)
+        if mounting is not None:
             self._schedule(mounting, now, out)
 
     def handle(self, event: Event, pod: Pod | None, now: float, out: Out) -> int | None:
@@ -131,7 +147,9 @@ class VolumeManager:
         return None
 
     def touch(self, pod: Pod, now: float, out: Out) -> None:
-        """The periodic remount of a running pod: reads its objects, refreshes its tokens."""
+        """The periodic remount of a running pod: reads its claims and objects, refreshes its tokens."""
+        if pod.claims:
+            self._claims.touch(pod.uid, now, out)
         for volume, sources in enumerate(pod.plan.volumes):
             for step, source in enumerate(sources):
                 if source.ref is not None:
@@ -152,7 +170,7 @@ class VolumeManager:
         mounting.armed = 0.0
         if not mounting.mounts:
             del self._mounting[uid]
-            return mounting.failures
+            return mounting.failures + self._claims.failures(uid)
         for mount in list(mounting.mounts):
             if mount.state is MountState.GRANT or mount.due > now:
                 continue
@@ -163,6 +181,12 @@ class VolumeManager:
             self._run(mounting, mount, now, out)
         self._schedule(mounting, now, out)
         return None
+
+    def _synced(self, pod: Pod, mount: _Mount) -> bool:
+        """Whether what the mount waits for is there to be read; where it is not, its wait goes on as it began."""
+        ref = pod.plan.volumes[mount.index][mount.step].ref
+        assert ref is not None
+        return self._cache.synced(ref)
 
     def _run(self, mounting: _Mounting, mount: _Mount, now: float, out: Out) -> None:
         """Go through the sources that are left, until one has to be waited for."""
@@ -253,8 +277,10 @@ class VolumeManager:
         if mounting.mounts:
             times = [each.due for each in mounting.mounts if each.state is not MountState.GRANT]
             due = min(times, default=0.0)
-        else:
+        elif self._claims.ready(mounting.pod.uid):
             due = self._noticed(mounting, now)
+        else:
+            due = 0.0  # `claims_ready` will say
         if due and due != mounting.armed:
             mounting.armed = due
             out.append(Arm((PART, mounting.pod.uid), due))

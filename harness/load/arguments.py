@@ -12,7 +12,11 @@ from typing import Any
 import msgspec
 
 from harness.apiserver.faults.spec import FaultSpec, parse_spec
+from harness.fleet.settings import parse_settings
+from harness.load.clusterarguments import ClusterOptions, add_cluster_arguments, cluster_options
+from harness.load.controllerarguments import add_controller_arguments, controllers_of, scheduler_of
 from harness.load.openfiles import require_files
+from harness.load.plan import Controllers
 from harness.load.scenarios import find_scenario
 from harness.pool.emulated import PoolOptions
 from harness.pool.faults import check_members
@@ -48,6 +52,14 @@ class RunOptions(msgspec.Struct, frozen=True):
     http: HttpMode = "auto"
     faults: tuple[FaultSpec, ...] = ()
     scrape_interval_s: float = 5.0
+    cluster: ClusterOptions = ClusterOptions()
+    fleet: dict[str, Any] = {}
+    """Fields of KubeletOptions."""
+    run: str = ""
+    """The value of the label on all that the run makes."""
+    controllers: Controllers = Controllers()
+    scheduler: dict[str, Any] = {}
+    """Fields of SchedulerOptions."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,9 +96,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kubeconfig",
         default="",
         metavar="FILE",
-        help="drive an existing cluster, as its current context says",
+        help="drive an existing cluster, with these credentials; in-cluster: a pod's own",
     )
     add("--endpoints", default="", metavar="HOST:PORT,...", help="the members of an existing control plane")
+    add_cluster_arguments(add)
+    add_controller_arguments(add)
     add(
         "--record",
         default="",
@@ -103,6 +117,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="protocol of the fleet's connections",
     )
     add(
+        "--fleet",
+        action="append",
+        default=[],
+        metavar="OPTION=VALUE,...",
+        help="what kubelets do, as kube_proxy=true, watch_list=false, content_type=json, qps=10, start_jitter_s=30 "
+        "(docs/kubelet-fidelity.md); may be repeated",
+    )
+    add(
         "--scrape-interval", type=float, default=5.0, metavar="SECONDS", help="between scrapes of each member"
     )
 
@@ -117,7 +139,9 @@ def options_from(parsed: argparse.Namespace) -> RunOptions:
         raise ConfigError(f"-r {spawn_rate:g}: at least some kubelets must register each second")
     faults = tuple(map(parse_spec, parsed.pool_fault))
     existing = bool(parsed.host or parsed.kubeconfig or parsed.endpoints)
-    require_files(_at_one_process(kubelets, parsed, existing), parsed.http)
+    fleet = parse_settings(parsed.fleet)
+    connections = kubelets * (2 if fleet.get("kube_proxy") else 1)
+    require_files(_at_one_process(connections, parsed, existing), parsed.http)
     values = {flag.key: getattr(parsed, f"pool_{flag.key}") for flag in FLAGS}
     values["fault"] = [spec.text for spec in faults if spec.at_s is None]
     pool = pool_options(values, nodes=kubelets, seed=parsed.seed)
@@ -144,6 +168,11 @@ def options_from(parsed: argparse.Namespace) -> RunOptions:
         http=parsed.http,
         faults=tuple(spec for spec in faults if spec.at_s is not None),
         scrape_interval_s=parsed.scrape_interval,
+        fleet=fleet,
+        cluster=cluster_options(parsed),
+        controllers=controllers_of(parsed),
+        scheduler=scheduler_of(parsed),
+        run=name,
     )
 
 

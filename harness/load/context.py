@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import random
-import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
+import gevent
+import msgspec
+from gevent.event import AsyncResult
+
+from harness.fleet.options import KubeletOptions
+from harness.load.connect import Connections, Connector
+from harness.load.delivery import Deliveries, follow_one_of
+from harness.load.heap import Heap
+from harness.load.identity.shown import Identities, Shown
+from harness.load.identity.tokens import node_name
+from harness.load.labels import labels_of
 from harness.load.looplag import LoopLag
 from harness.load.plan import Plan
-from harness.load.statistics import Statistics
-from harness.transport.endpoints import Endpoint, Endpoints
+from harness.load.statistics import NO_ANSWER, Statistics
+from harness.load.turns import Turns
+from harness.transport.credentials import Credentials
 from harness.transport.pool import Transport
+from harness.transport.sinks import Answer
 from harness.transport.timers import Timers
-from harness.transport.tls import client_context
+from harness.wire.request import Request, TransportError
 
 VERSION = "v1.36.2"  # of the components that are imitated
 NODE_GROUP = "system:nodes"
+ASKED_WITHIN_S = 30.0
+REFUSED_TOLD_EVERY_S = 10.0
+"""A thousand nodes see the same refused credentials at once; the master fetches fresh ones for all."""
 
 
 class WorkerContext:
@@ -38,15 +54,32 @@ class WorkerContext:
         self.tell = tell
         self.timers = Timers()
         self.epoch_s = time.time() - self.timers.now()
-        self.statistics = Statistics(fire)
+        self.kubelet_options = KubeletOptions(
+            **{
+                "follow_one_of": follow_one_of(plan.kubelets),
+                "labels": tuple(labels_of(plan.run).items()),
+                "wait_for_attach": plan.target.has_controllers,
+                "close_on_heartbeat_failure": plan.http == "http/1.1",  # where DISABLE_HTTP2 is set
+                **plan.fleet,
+            }
+        )
+        deliveries = Deliveries(self.kubelet_options.follow_one_of, time.monotonic)
+        self.statistics = Statistics(fire, deliveries)
         self.nodes_by_members: dict[int, int] = {}
         self.lag = LoopLag(self.timers)
+        self.heap = Heap(self.timers)
+        self.turns = Turns(self.timers.now, gevent.sleep)
         self._worker = worker_index
         self._made = 0
-        self._tls = _tls(plan)
+        self._drawn: Counter[str] = Counter()
+        self._bootstrap: Transport | None = None
+        self._told_refused = -REFUSED_TOLD_EVERY_S
+        connections = Connections(plan.http, plan.policy, plan.streams)
+        self.connector = Connector(plan.target, self.timers, connections, self._refused)
+        self._identities = Identities(plan.identity, self.connector, plan.run, self.ask)
 
     def next_node_name(self) -> str:
-        name = f"swarmlet-{self._worker}-{self._made}"
+        name = node_name(self._worker, self._made)
         self._made += 1
         return name
 
@@ -55,25 +88,46 @@ class WorkerContext:
         return random.Random(f"{self.plan.seed}/{self._worker}/{name}")
 
     def transport(self, name: str, user: str = "", groups: tuple[str, ...] = ()) -> Transport:
-        """A connection of its own for one client, impersonating `user` where given. `name` begins with the agent's."""
-        target = self.plan.target
-        headers: dict[str, str | Sequence[str]] = {"user-agent": f"{name}/{VERSION} (linux/amd64) swarmlet"}
-        if target.token:
-            headers["authorization"] = f"Bearer {target.token}"
-        if user:
-            headers["impersonate-user"] = user
-            if groups:
-                headers["impersonate-group"] = groups
-        members = [Endpoint(member.host, member.port, member.name) for member in target.members]
-        return Transport(
-            Endpoints(members, self.rng(f"endpoints/{user or name}")),
-            self._tls,
-            self.timers,
-            server_name=target.server_name,
-            http=self.plan.http,
-            headers=headers,
-            rng=self.rng(f"transport/{user or name}"),
-        )
+        """A connection of its own for one client, who shows that it is `user` in the way of the plan's identity;
+        without one it is the run's own credentials that count. `name` begins with the agent's.
+
+        May wait for a certificate, the calling greenlet alone. Raises SwarmletError where there is nothing to show.
+        """
+        agent = f"{name}/{VERSION} (linux/amd64) swarmlet"
+        shown = self._identities.of(user, groups) if user else Shown(self.plan.target.headers)
+        who = user or name
+        self._drawn[who] += 1
+        key = who if self._drawn[who] == 1 else f"{who}#{self._drawn[who]}"
+        rng = self.rng(f"endpoints/{key}")
+        return self.connector.transport(agent, rng, shown.headers, tls=shown.tls, bearer=shown.bearer)
+
+    def ask(self, request: Request) -> Answer:
+        """Send a request on the run's own account and wait, the calling greenlet alone."""
+        if self._bootstrap is None:
+            self._bootstrap = self.transport("bootstrap")
+        result: AsyncResult = AsyncResult()
+        began = self.timers.now()
+        self._bootstrap.unary(msgspec.structs.replace(request, timeout_s=ASKED_WITHIN_S), result.set)
+        answer: Answer = result.get()
+        seconds = self.timers.now() - began
+        if isinstance(answer, TransportError):
+            error = answer.failure.value
+            self.statistics.request("bootstrap", request, NO_ANSWER, answer.member, seconds, 0, error)
+        else:
+            size = len(answer.body)
+            self.statistics.request("bootstrap", request, answer.status, answer.member, seconds, size)
+        return answer
+
+    def refresh(self, credentials: Credentials) -> None:
+        """The master has fresh ones for the run's own account."""
+        self.connector.replace(credentials)
+
+    def _refused(self) -> None:
+        """The run's own credentials were answered by 401: the master is told, now and then."""
+        now = self.timers.now()
+        if now - self._told_refused >= REFUSED_TOLD_EVERY_S:
+            self._told_refused = now
+            self.tell("credentials-refused", {})
 
     def count_members(self, transport: Transport) -> None:
         """Note to how many members a node's connections went; reported with the next statistics."""
@@ -88,23 +142,12 @@ class WorkerContext:
         return {
             "requests": self.statistics.take(),
             "samples": self.statistics.take_samples(),
+            "deliveries": self.statistics.deliveries.take(),
             "counts": {name: values for name, values in counts.items() if values},
+            "connections": self.connector.tally.take(),
         }
 
     def close(self) -> None:
+        if self._bootstrap is not None:
+            self._bootstrap.close()
         self.timers.close()
-
-
-def _tls(plan: Plan) -> ssl.SSLContext | None:
-    """One context for the whole process: a fresh one costs 15 ms."""
-    target = plan.target
-    if not target.tls:
-        return None
-    return client_context(
-        target.ca.encode() or None,
-        target.cert.encode() or None,
-        target.key.encode() or None,
-        insecure=target.insecure,
-        http=plan.http,
-        source="the target's TLS files",
-    )

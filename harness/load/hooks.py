@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import gc
 import os
 import signal
 import sys
@@ -20,15 +19,13 @@ from harness.load.arguments import add_arguments, options_from
 from harness.load.context import WorkerContext
 from harness.load.lifeline import Lifeline, end_with_command
 from harness.load.openfiles import raise_limit
-from harness.load.session import Session
+from harness.load.session import CREDENTIALS, Session
 from harness.load.users import KubeletUser
+from harness.transport.credentials import Credentials
 from harness.wire.errors import SwarmletError
 
 NOTE = "swarmlet-note"
 REPORT = "swarmlet"
-GC_THRESHOLD = (
-    50_000  # allocations between collections of the young generation, as the emulated members have it
-)
 
 WORKER_SILENT_S = 10
 """Beats, one a second, that Locust's master waits for a worker's before it gives up on it. Locust's own 3 are too few
@@ -61,6 +58,7 @@ def _on_init(environment: Any, runner: Any, **_: Any) -> None:
     environment.events.spawning_complete.add_listener(partial(_on_spawning_complete, environment))
     if isinstance(runner, WorkerRunner):
         environment.events.report_to_master.add_listener(partial(_on_report_to_master, environment))
+        runner.register_message(CREDENTIALS, _on_credentials)
         signal.signal(signal.SIGINT, _as_sigterm)
         return
     _start_session(environment)
@@ -127,6 +125,7 @@ def _on_test_start(environment: Any, **_: Any) -> None:
 
     index = max(0, runner.worker_index)
     environment.swarmlet_context = WorkerContext(plan, index, environment.events.request.fire, tell)
+    environment.swarmlet_context.heap.begin()
     if isinstance(runner, WorkerRunner):
         tell("worker-started", {"index": index, "pid": os.getpid()})
 
@@ -134,9 +133,7 @@ def _on_test_start(environment: Any, **_: Any) -> None:
 def _on_spawning_complete(environment: Any, **_: Any) -> None:
     context: WorkerContext | None = environment.swarmlet_context
     if context is not None:
-        gc.collect()
-        gc.freeze()  # the fleet stays; walking 500 kubelets again and again took 1.5 s in 35, and 0.27 s at a time
-        gc.set_threshold(GC_THRESHOLD, 20, 50)
+        context.heap.spawned()
         context.lag.start()
 
 
@@ -144,6 +141,7 @@ def _on_test_stopping(environment: Any, **_: Any) -> None:
     context: WorkerContext | None = environment.swarmlet_context
     if context is not None:
         context.lag.stop()
+        context.heap.stop()
 
 
 def _on_test_stop(environment: Any, **_: Any) -> None:
@@ -165,6 +163,13 @@ def _on_worker_report(environment: Any, client_id: str, data: dict[str, Any], **
 
 def _on_note(environment: Any, msg: Any, **_: Any) -> None:
     environment.swarmlet_session.tell(msg.data["kind"], msg.data["fields"], msg.data["t"])
+
+
+def _on_credentials(environment: Any, msg: Any, **_: Any) -> None:
+    context: WorkerContext | None = environment.swarmlet_context
+    if context is not None:
+        cert, key = msg.data["cert"].encode() or None, msg.data["key"].encode() or None
+        context.refresh(Credentials(msg.data["token"], cert, key))
 
 
 def _on_quitting(environment: Any, **_: Any) -> None:

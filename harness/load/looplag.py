@@ -6,6 +6,10 @@ process, or by this machine. Everything a client measures may be that much too l
 
 from __future__ import annotations
 
+import time
+
+import gevent
+
 from harness.transport.timers import Timer, Timers
 
 BEAT_S = 0.1
@@ -47,3 +51,22 @@ class LoopLag:
         if self._timers.now() - self._due > LATE_S:
             self._late += 1
         self._arm()
+
+
+class LoopBlock:
+    """How long one piece of work held up everything else in this process, at most: what a greenlet of Locust's own, its
+    heartbeat say, would have waited. `longest_s` counts CPU time only: another process's turn on the core is none."""
+
+    LOOK_S = 0.01
+
+    def __init__(self) -> None:
+        self.longest_s = 0.0
+        self.over = False
+
+    def run(self) -> None:
+        """In a greenlet of its own, until it is `over`: 100 looks a second are a load by themselves."""
+        while not self.over:
+            due, used = time.monotonic() + self.LOOK_S, time.thread_time()
+            gevent.sleep(self.LOOK_S)
+            late_s = time.monotonic() - due
+            self.longest_s = max(self.longest_s, min(late_s, time.thread_time() - used))

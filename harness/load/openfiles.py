@@ -20,14 +20,15 @@ def files_needed(kubelets: int, http: HttpMode) -> int:
     return kubelets * (PER_KUBELET_HTTP1 if http == "http/1.1" else PER_KUBELET) + SPARE
 
 
-def require_files(kubelets: int, http: HttpMode) -> None:
-    """Raises ConfigError where no process on this machine may open what `kubelets` need."""
+def require_files(kubelets: int, http: HttpMode, flag: str = "-u") -> None:
+    """Raises ConfigError where no process on this machine may open what `kubelets` need; `flag` is how their number was
+    given."""
     needed, limit = files_needed(kubelets, http), hard_limit()
     if limit is not None and needed > limit:
         spare = limit - SPARE
         holds = max(0, spare // (PER_KUBELET_HTTP1 if http == "http/1.1" else PER_KUBELET))
         raise ConfigError(
-            f"-u {kubelets}: needs {needed} open files in one process, this machine allows {limit} "
+            f"{flag} {kubelets}: needs {needed} open files in one process, this machine allows {limit} "
             f"(ulimit -Hn), enough for {holds} kubelets; raise it, or spread the fleet over more workers and members"
         )
 

@@ -24,7 +24,9 @@ class TargetMember(msgspec.Struct, frozen=True):
 class Target(msgspec.Struct, frozen=True):
     """How to reach the control plane and as whom. PEM texts, not paths: a worker may be on another machine.
 
-    `insecure` skips verification of the server; an empty `ca` without it means the system's authorities.
+    `insecure` skips verification of the server; an empty `ca` without it means the system's authorities. `headers` are
+    those by which the run's own credentials impersonate somebody; `proxy` is a URL; `rotates`: the master sends fresh
+    credentials when these change. `context` is the kubeconfig's, "" where there is none.
     """
 
     members: tuple[TargetMember, ...]
@@ -37,13 +39,38 @@ class Target(msgspec.Struct, frozen=True):
     key: str = ""
     has_scheduler: bool = False
     has_controllers: bool = False
+    path_prefix: str = ""
+    headers: dict[str, tuple[str, ...]] = {}
+    proxy: str = ""
+    rotates: bool = False
+    context: str = ""
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """How nodes show who they are. `tokens`: by user name or by node name, for "token". `ca_cert` and `ca_key` sign the
+    nodes' certificates, for "certificate"; without them each node has its own signed by the API."""
+
+    kind: Literal["impersonate", "token", "certificate"] = "impersonate"
+    tokens: dict[str, str] = {}
+    ca_cert: str = ""
+    ca_key: str = ""
+
+
+class Controllers(msgspec.Struct, frozen=True):
+    """Which controllers run where the target has none, by service account, and the limit of each one's client; None is
+    all of them."""
+
+    names: tuple[str, ...] | None = None
+    qps: float = 20.0
+    burst: int = 30
 
 
 class Plan(msgspec.Struct, frozen=True):
     """One run. `kubelets` is the size of the whole fleet; `scenario` is the path of a ClusterLoader2 config, "" for
     none; `overrides` are its override files; `files` has the texts of all of these by their path, so that no worker
-    needs them on its disk; `environ` are the CL2_* variables of the master; `fleet` and `scheduler` override fields of
-    KubeletOptions and SchedulerOptions."""
+    needs them on its disk; `environ` are the CL2_* variables of the master; `policy` and `streams` are how
+    connections are spread and filled (`connect.Connections`); `run` labels what the run makes; `fleet` and
+    `scheduler` override fields of KubeletOptions and SchedulerOptions."""
 
     seed: int
     kubelets: int
@@ -53,8 +80,13 @@ class Plan(msgspec.Struct, frozen=True):
     files: dict[str, str] = {}
     environ: dict[str, str] = {}
     http: Literal["auto", "h2", "http/1.1"] = "auto"
+    policy: Literal["random", "pinned", "round-robin"] = "random"
+    streams: int | None = None
+    identity: Identity = Identity()
+    run: str = ""
     fleet: dict[str, Any] = {}
     scheduler: dict[str, Any] = {}
+    controllers: Controllers = Controllers()
 
 
 def encode(plan: Plan) -> str:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import http.client
-import socket
-
 import gevent
 import msgspec
 
+from harness.client.requests import LEASES, get_
+from harness.load.cluster.errands import WITHIN_S, Errands, message_of
 from harness.load.plan import Target, TargetMember
-from harness.transport.tls import client_context
+from harness.transport.sinks import Answer
 from harness.wire import rfc3339
 from harness.wire.errors import ConfigError
+from harness.wire.request import Failure, Request, TransportError
 
-WITHIN_S = 5.0  # for each step of an exchange: connect, handshake, answer
-SHOWN = 200  # characters of an answer that an error quotes
-READ = 20_000  # bytes of an answer: a Lease with its managedFields has two thousand
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/"
+NAMESPACE = "kube-system"
 LEADS_S = 60.0  # since a lease's last renewal; components renew every 2 s, 60 s allows for clocks that differ
 
 
@@ -29,23 +26,22 @@ def probe(target: Target, within_s: float = WITHIN_S) -> None:
             raise ConfigError(one.value)
 
 
-def with_components(target: Target, now: float, within_s: float = WITHIN_S) -> Target:
+def with_components(errands: Errands, now: float) -> Target:
     """The target, saying whether a scheduler and a controller manager are at work there: those whose leader-election
     lease was renewed lately. `now` is seconds since 1970. Two schedulers would fight over every pod."""
     scheduler, controllers = (
-        any(_leads(target, member, name, now, within_s) for member in target.members[:1])
-        for name in ("kube-scheduler", "kube-controller-manager")
+        _leads(errands, name, now) for name in ("kube-scheduler", "kube-controller-manager")
     )
-    return msgspec.structs.replace(target, has_scheduler=scheduler, has_controllers=controllers)
+    return msgspec.structs.replace(errands.target, has_scheduler=scheduler, has_controllers=controllers)
 
 
-def _leads(target: Target, member: TargetMember, name: str, now: float, within_s: float) -> bool:
+def _leads(errands: Errands, name: str, now: float) -> bool:
+    answer = errands.ask(get_(LEASES, NAMESPACE, name))
+    if isinstance(answer, TransportError) or not answer.ok:
+        return False
     try:
-        status, text = _get(target, member, LEASES + name, within_s)
-        renewed = (
-            rfc3339.parse(msgspec.json.decode(text, type=_Lease).spec.renew_time) if status == 200 else 0.0
-        )
-    except (OSError, http.client.HTTPException, ConfigError, msgspec.MsgspecError, ValueError):
+        renewed = rfc3339.parse(msgspec.json.decode(answer.body, type=_Lease).spec.renew_time)
+    except (msgspec.MsgspecError, ValueError):
         return False
     return now - renewed < LEADS_S
 
@@ -65,50 +61,27 @@ def probe_member(target: Target, member: TargetMember, within_s: float) -> str:
     """
     where = f"target {'https' if target.tls else 'http'}://{member.host}:{member.port}"
     try:
-        status, text = _get(target, member, "/readyz", within_s)
-        if status in (403, 404):
-            status, text = _get(target, member, "/version", within_s)
-    except TimeoutError:
-        return f"{where}: no answer within {within_s:g} s; is it an apiserver, and reachable from here?"
-    except (OSError, http.client.HTTPException, ConfigError) as error:
-        return (
-            f"{where}: cannot be reached: {getattr(error, 'strerror', None) or error or type(error).__name__}"
-        )
-    if status == 200:
+        errands = Errands(msgspec.structs.replace(target, members=(member,)), within_s)
+    except ConfigError as error:
+        return f"{where}: {error}"
+    with errands:
+        answer = errands.ask(_plain("/readyz"))
+        if not isinstance(answer, TransportError) and answer.status in (403, 404):
+            answer = errands.ask(_plain("/version"))
+    return _verdict(where, answer, within_s)
+
+
+def _verdict(where: str, answer: Answer, within_s: float) -> str:
+    if isinstance(answer, TransportError):
+        if answer.failure is Failure.TIMEOUT:
+            return f"{where}: no answer within {within_s:g} s; is it an apiserver, and reachable from here?"
+        return f"{where}: cannot be reached: {answer.detail}"
+    if answer.status == 200:
         return ""
-    if status == 401:
+    if answer.status == 401:
         return f"{where}: refuses our credentials (401); they come from the kubeconfig"
-    return f"{where}: not ready: HTTP {status}: {' '.join(text.split())[:SHOWN]}"
+    return f"{where}: not ready: HTTP {answer.status}: {message_of(answer)}"
 
 
-def _get(target: Target, member: TargetMember, path: str, within_s: float) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(member.host, member.port, timeout=within_s)
-    try:
-        connection.sock = _connected(target, member, within_s)
-        headers = {"User-Agent": "swarmlet", "Accept": "*/*"}
-        if target.token:
-            headers["Authorization"] = f"Bearer {target.token}"
-        connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read(READ).decode("utf-8", "replace")
-    finally:
-        connection.close()
-
-
-def _connected(target: Target, member: TargetMember, within_s: float) -> socket.socket:
-    plain = socket.create_connection((member.host, member.port), timeout=within_s)
-    if not target.tls:
-        return plain
-    try:
-        context = client_context(
-            target.ca.encode() or None,
-            target.cert.encode() or None,
-            target.key.encode() or None,
-            insecure=target.insecure,
-            http="http/1.1",  # http.client speaks nothing else
-            source="the target's TLS files",
-        )
-        return context.wrap_socket(plain, server_hostname=target.server_name or member.host)
-    except BaseException:
-        plain.close()
-        raise
+def _plain(path: str) -> Request:
+    return Request("get", "GET", path, "health", accept="*/*")

@@ -7,6 +7,7 @@ from pathlib import Path
 from harness.client.rest import Rest
 from harness.clusterloader import ClusterLoader, ClusterLoaderOptions, Files, load_config
 from harness.load.context import WorkerContext
+from harness.load.labels import labels_of
 from harness.observe.environment import share
 from harness.wire.errors import ConfigError
 
@@ -31,6 +32,7 @@ def scenario_machine(context: WorkerContext) -> Rest:
     config = load_config(
         plan.scenario, plan.kubelets, plan.overrides, plan.environ, seed=plan.seed, files=Files(plan.files)
     )
-    options = ClusterLoaderOptions(await_nodes=plan.kubelets)
+    labels = tuple(labels_of(plan.run).items())
+    options = ClusterLoaderOptions(await_nodes=plan.kubelets, labels=labels)
     loader = ClusterLoader(config, options, context.rng("clusterloader"), context.epoch_s)
     return Rest(loader, loader.limiters())

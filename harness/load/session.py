@@ -14,6 +14,7 @@ import ssl
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,24 @@ import gevent
 import msgspec
 
 from harness.apiserver.faults.spec import FaultSpec
-from harness.clusterloader import Files, describe, load_config
+from harness.clusterloader import Config, Files, describe, load_config
 from harness.load.arguments import RunOptions
+from harness.load.cluster.prepare import prepare
+from harness.load.cluster.refresh import Refresher
+from harness.load.clusterarguments import read_identity
+from harness.load.delivery import DeliveryJoin
 from harness.load.faults import inject
 from harness.load.plan import OPTION, Plan, Target, encode
-from harness.load.probe import probe, with_components
-from harness.load.target import existing_target, of_pool
+from harness.load.scenarioresults import ScenarioResults
+from harness.load.target import of_pool
 from harness.load.verdict import host_kept_up
 from harness.observe.environment import host, versions
 from harness.observe.record import Manifest, RunRecord, Status
 from harness.observe.scraper import More, Source
 from harness.observe.scraper import Plan as ScrapePlan
 from harness.pool.process import Process
-from harness.wire.errors import ConfigError
+from harness.transport.credentials import Credentials, Rotation
+from harness.wire.errors import ConfigError, RunInvalid
 
 logger = logging.getLogger("swarmlet")
 
@@ -42,6 +48,10 @@ SCRAPER_ENDS_WITHIN_S = 20.0
 FLUSH_EVERY_S = 10.0
 LOOK_EVERY_S = 0.5
 SHAPE_ENDS_WITHIN_S = 3.0
+REFRESH_EVERY_S = 1.0
+CREDENTIALS = "swarmlet-credentials"
+"""Locust's message from master to workers that carries fresh ones."""
+
 FAULT_EVENTS = ("fault-started", "fault-ended", "fault-failed")
 
 
@@ -71,11 +81,19 @@ class Session:
         self._faults: list[Any] = []
         self._finished = False
         self._files = Files()
+        self._deliveries = DeliveryJoin(time.monotonic)
+        self._config: Config | None = None
+        self._results: ScenarioResults | None = None
+        self._refresher: Refresher | None = None
+        self._refreshing: Any = None
+        self._told_refused = False
         scenario: dict[str, Any] = {}
         if options.scenario:
             config = load_config(
                 options.scenario, options.kubelets, options.overrides, os.environ, files=self._files
             )
+            self._config = config
+            self._results = ScenarioResults(config)
             scenario = {"path": options.scenario, "resolved": describe(config)}
         manifest = Manifest(
             name=options.record.name,
@@ -107,12 +125,60 @@ class Session:
             files=self._files.seen,
             environ={key: value for key, value in os.environ.items() if key.startswith("CL2_")},
             http=self.options.http,
+            policy=self.options.cluster.policy,
+            streams=self.options.cluster.streams,
+            identity=read_identity(self.options.cluster),
+            run=self.options.run,
+            fleet=self.options.fleet,
+            scheduler=self.options.scheduler,
+            controllers=self.options.controllers,
         )
-        setattr(self._environment.parsed_options, OPTION, encode(plan))
+        self._tell_plan(plan)
         self._target = target
         self._start_scraper(target)
         self.record.event("target-ready", {"members": [member.name for member in target.members]})
         self._follower = gevent.spawn(self._follow)
+        if self._refresher is not None:
+            self._refreshing = gevent.spawn(self._refresh)
+
+    def _tell_plan(self, plan: Plan) -> None:
+        """Workers get it with Locust's next spawn message, those that join later too."""
+        self._plan = plan
+        setattr(self._environment.parsed_options, OPTION, encode(plan))
+
+    def _keep_fresh(self, rotation: Rotation | None, target: Target) -> None:
+        if rotation is None:
+            return
+        first = Credentials(target.token, target.cert.encode() or None, target.key.encode() or None)
+        self._refresher = Refresher(rotation, first, self._share, lambda why: self.record.mark(why))
+
+    def _refresh(self) -> None:
+        while self._refresher is not None:
+            gevent.sleep(REFRESH_EVERY_S)
+            self._refresher.look()
+
+    def _share(self, credentials: Credentials) -> None:
+        """Fresh credentials, for the workers there are, for those to come, and for the scraper."""
+        cert, key = (credentials.certificate or b"").decode(), (credentials.key or b"").decode()
+        target = msgspec.structs.replace(self._target, token=credentials.token, cert=cert, key=key)
+        self._target = target
+        self._tell_plan(msgspec.structs.replace(self._plan, target=target))
+        self._write_certificate(target)
+        if self._scraper is not None:
+            self._scraper.send(More(token=credentials.token))
+        runner = self._environment.runner
+        if hasattr(runner, "clients"):
+            runner.send_message(CREDENTIALS, {"token": credentials.token, "cert": cert, "key": key})
+        elif self._environment.swarmlet_context is not None:
+            self._environment.swarmlet_context.refresh(credentials)
+
+    def _refused(self) -> None:
+        """A worker's requests on the run's own account were answered by 401."""
+        if self._refresher is not None:
+            gevent.spawn(self._refresher.refused)
+        elif not self._told_refused:
+            self._told_refused = True
+            self.record.mark("the server refuses our credentials (401)", invalid=True)
 
     def begin(self) -> None:
         """Locust begins to spawn; the time of -t counts from here."""
@@ -122,14 +188,16 @@ class Session:
     def _start_target(self) -> Target:
         options = self.options
         if options.host or options.kubeconfig or options.endpoints:
-            target = existing_target(options.host, options.kubeconfig, options.endpoints)
-            probe(target)
-            target = with_components(target, time.time())
+            existing = prepare(options, self._config)
+            target = existing.target
+            self._keep_fresh(existing.rotation, target)
             self.record.manifest.target = {
                 "backend": "existing",
                 "members": [msgspec.to_builtins(member) for member in target.members],
                 "has_scheduler": target.has_scheduler,
                 "has_controllers": target.has_controllers,
+                "context": target.context,
+                "members_found": existing.members_found,
             }
         else:
             logs = str(options.record.resolve() / "logs")
@@ -171,16 +239,32 @@ class Session:
         if target.ca:
             ca_file = str(self.options.record / "ca.crt")
             Path(ca_file).write_text(target.ca)
-        cert_file = ""
-        if target.cert:
-            self._secrets = tempfile.TemporaryDirectory(prefix="swarmlet-")
-            cert_file = str(Path(self._secrets.name) / "client.pem")
-            Path(cert_file).write_text(f"{target.key}\n{target.cert}")
+        cert_file = self._write_certificate(target)
         scheme = "https" if target.tls else "http"
+        headers = [(name, value) for name, values in target.headers.items() for value in values]
         return [
-            Source(m.name, f"{scheme}://{m.host}:{m.port}", ca_file, target.token, cert_file)
+            Source(
+                m.name,
+                f"{scheme}://{f'[{m.host}]' if ':' in m.host else m.host}:{m.port}{target.path_prefix}",
+                ca_file,
+                target.token,
+                cert_file,
+                server_name=target.server_name,
+                proxy=target.proxy,
+                headers=headers,
+            )
             for m in target.members
         ]
+
+    def _write_certificate(self, target: Target) -> str:
+        """The path of the file, "" where there is no certificate. A new one is used from the next connection on."""
+        if not target.cert:
+            return ""
+        if self._secrets is None:
+            self._secrets = tempfile.TemporaryDirectory(prefix="swarmlet-")
+        path = Path(self._secrets.name) / "client.pem"
+        path.write_text(f"{target.key}\n{target.cert}")
+        return str(path)
 
     # ---- while it runs ---------------------------------------------------------------------------------------------
     def tell(self, kind: str, fields: dict[str, Any], t: float | None = None) -> None:
@@ -188,10 +272,14 @@ class Session:
         if self._finished:
             return
         self.record.event(kind, fields, t=t)
+        if self._results is not None:
+            self._results.take(kind, fields)
         if kind == "worker-started" and self._scraper is not None:
             self._scraper.send(More({f"worker-{fields['index']}": int(fields["pid"])}))
         elif kind == "user-failed":
             self._fail(f"a {fields['user']} failed: {fields['error']}")
+        elif kind == "credentials-refused":
+            self._refused()
         elif kind == "measurement":
             self.record.manifest.results.setdefault("measurements", []).append(fields)
         elif kind == "skipped-measurement":
@@ -208,10 +296,27 @@ class Session:
             return
         self.record.requests(report["requests"])
         self.record.samples(report["samples"])
+        if "deliveries" in report:
+            self._deliveries.take(report["deliveries"])
         for name, values in report["counts"].items():
-            counts = self.record.manifest.results.setdefault(name, {})
-            for key, value in values.items():
-                counts[key] = counts.get(key, 0) + value
+            self._count(name, values)
+        for member, counts in report.get("connections", {}).items():
+            known = self.record.manifest.results.setdefault("connections", {}).setdefault(member, {})
+            for what, count in counts.items():
+                known[what] = known.get(what, 0) + count
+
+    def _count(self, name: str, values: Mapping[str, float]) -> None:
+        """Add to counts of the results."""
+        counts = self.record.manifest.results.setdefault(name, {})
+        for key, value in values.items():
+            counts[key] = counts.get(key, 0) + value
+
+    def _keep_deliveries(self, *, last: bool = False) -> None:
+        self.record.samples(self._deliveries.rows(time.time(), last=last))
+        if counts := self._deliveries.counts():
+            self._count("deliveries", counts)
+        if self._deliveries.offsets_ms:
+            self.record.manifest.results["clock_offsets_ms"] = self._deliveries.offsets_ms
 
     def interrupt(self, by: str) -> bool:
         """A signal came (called by its handler, so nothing is written here); False for one that is not the first."""
@@ -233,6 +338,7 @@ class Session:
         if now - self._flushed >= FLUSH_EVERY_S:
             self._flushed = now
             self._take_own()
+            self._keep_deliveries()
             self.record.flush()
 
     def _follow(self) -> None:
@@ -341,8 +447,12 @@ class Session:
 
     @property
     def exit_code(self) -> int:
-        """0 success, 1 something failed, 3 a threshold was missed."""
-        return 1 if self._failures else 3 if self._violations else 0
+        """0 success, 1 something failed, 4 the figures must not be used, 3 a threshold was missed."""
+        if self._failures:
+            return 1
+        if any(mark.invalid for mark in self.record.manifest.marks):
+            return RunInvalid.exit_code
+        return 3 if self._violations else 0
 
     def finish(self) -> int:
         """Close everything, in order: faults, requests, the last scrape, the pool, the record. The exit code."""
@@ -352,8 +462,10 @@ class Session:
             self._look_at_workers()  # when the last one is lost, Locust ends by itself
         if not self.over:
             self._interrupted()
-        gevent.killall([greenlet for greenlet in (self._follower, *self._faults) if greenlet])
+        greenlets = (self._follower, self._refreshing, *self._faults)
+        gevent.killall([greenlet for greenlet in greenlets if greenlet])
         self._take_own()
+        self._keep_deliveries(last=True)
         self.record.flush()
         if self._scraper is not None:
             self._scraper.end_input(SCRAPER_ENDS_WITHIN_S)
@@ -361,13 +473,33 @@ class Session:
             self.record.manifest.results["host"] = dataclasses.asdict(late)
             for excuse in late.excuses:
                 self.record.mark(f"invalid: host could not keep up ({excuse})", invalid=True)
+        self._keep_results()
         self._finished = True
         if self._secrets is not None:
             self._secrets.cleanup()
         if self._pool is not None:
             self._pool.stop()
+        elif self.started:
+            logger.info(
+                "what it made stays; to remove it: swarmlet cleanup --run %s, with the same --kubeconfig",
+                self.options.run,
+            )
         self.record.finish(self._status)
         return self.exit_code
+
+    def _keep_results(self) -> None:
+        """The scenario's artifacts, and the SLOs that only the whole record shows."""
+        if self._results is None or not self.started:
+            return
+        slos = self._results.finish(self.options.record)
+        results = self.record.manifest.results
+        results.setdefault("measurements", []).extend(slos.measurements)
+        results.setdefault("violations", []).extend(slos.violations)
+        self._violations.extend(slos.violations)
+        for text in slos.violations:
+            logger.warning("threshold missed: %s", text)
+        for what in slos.skipped:
+            self.record.mark(f"not measured: {what} (no member's /metrics was scraped)")
 
     def fail_to_start(self, error: Exception) -> None:
         """Close the record of a run that could not begin."""

@@ -14,6 +14,7 @@ from harness.client.machine import (
     Answered,
     Arm,
     Cancel,
+    CloseConnections,
     Closed,
     Disarm,
     Event,
@@ -26,20 +27,26 @@ from harness.client.machine import (
     Opened,
     Received,
     Sample,
+    Seen,
     Send,
+    UseCertificate,
 )
+from harness.load.byclient import TransportsByClient
 from harness.load.statistics import NO_ANSWER, Statistics
 from harness.transport.handles import Handle
 from harness.transport.pool import Transport
 from harness.transport.timers import Timer, Timers
 from harness.wire.request import Request, Response, TransportError
 
+_NO_HEADERS: Mapping[str, str] = {}
+_ANSWERED = Request("watch", "GET", "", "answered")
+
 
 class Shell:
     """One machine, running. `user` names it in statistics; `on_note` gets its notes and samples.
 
-    `on_error` hears of an exception that the machine raised: a bug of ours, as a machine answers for whatever a peer
-    does. The shell has stopped then.
+    `on_certificate` gets one that was signed for this client. `on_error` hears of an exception that the machine
+    raised: a bug of ours, as a machine answers for whatever a peer does. The shell has stopped then.
     """
 
     __slots__ = (
@@ -47,6 +54,7 @@ class Shell:
         "_events",
         "_handles",
         "_machine",
+        "_on_certificate",
         "_on_error",
         "_on_finished",
         "_on_note",
@@ -62,12 +70,13 @@ class Shell:
         self,
         user: str,
         machine: Machine,
-        transport: Transport,
+        transport: Transport | TransportsByClient,
         timers: Timers,
         statistics: Statistics,
         on_note: Callable[[Note | Sample], None],
         on_finished: Callable[[Finished], None],
         on_error: Callable[[Exception], None],
+        on_certificate: Callable[[bytes], None] | None = None,
     ) -> None:
         self.user = user
         self._machine = machine
@@ -77,6 +86,7 @@ class Shell:
         self._on_note = on_note
         self._on_finished = on_finished
         self._on_error = on_error
+        self._on_certificate = on_certificate
         self._handles: dict[Key, Handle] = {}
         self._waiting: dict[Key, Timer] = {}
         self._events: deque[Event] = deque()
@@ -140,10 +150,21 @@ class Shell:
                 handle = self._handles.pop(action.key, None)  # type: ignore[union-attr]
                 if handle is not None:
                     handle.cancel()
+            elif kind is Seen:
+                self._statistics.deliveries.seen(self.user, action)  # type: ignore[arg-type]
+            elif kind is CloseConnections:
+                self._closing(action)  # type: ignore[arg-type]
+            elif kind is UseCertificate:
+                if self._on_certificate is not None:
+                    self._on_certificate(action.certificate)  # type: ignore[union-attr]
             elif kind is Finished:
                 self._on_finished(action)  # type: ignore[arg-type]
             else:
                 self._on_note(action)  # type: ignore[arg-type]
+
+    def _closing(self, action: CloseConnections) -> None:
+        self._on_note(Sample("connections_closed", 1.0, (("why", action.why),)))
+        self._transport.close_connections()
 
     def _arm(self, action: Arm) -> None:
         key = action.key
@@ -167,6 +188,10 @@ class Shell:
         if sink.handle is not None and self._handles.get(sink.key) is sink.handle:
             del self._handles[sink.key]
 
+    def _wrote(self, sink: _Sink, response: Response) -> None:
+        took_s = self._timers.now() - sink.sent_at
+        self._statistics.deliveries.wrote(sink.request, response, took_s)
+
     def _count(self, sink: _Sink, code: int, length: int, error: str = "") -> None:
         seconds = self._timers.now() - sink.sent_at
         self._statistics.request(self.user, sink.request, code, sink.member, seconds, length, error)
@@ -186,6 +211,7 @@ class _Sink:
         "sent_at",
         "shell",
         "status",
+        "streams",
     )
 
     def __init__(self, shell: Shell, key: Key, request: Request) -> None:
@@ -194,40 +220,47 @@ class _Sink:
         self.request = request
         self.sent_at = shell.now()
         self.status = 0
-        self.headers: Mapping[str, str] = {}
+        self.headers: Mapping[str, str] = _NO_HEADERS
         self.member = ""
-        self.body: list[bytes] = []
+        self.body: bytes | list[bytes] = b""
         self.ended = False
+        self.streams = False  # a watch that was answered 2xx
         self.handle: Handle | None = None
-
-    @property
-    def _streams(self) -> bool:
-        return self.request.is_stream and 200 <= self.status < 300
 
     def on_head(self, status: int, headers: dict[str, str], member: str) -> None:
         self.status = status
-        self.headers = headers
         self.member = member
-        if self._streams:
+        if not self.request.is_stream or not 200 <= status < 300:
+            self.headers = headers
+        else:
             self.shell._count(self, status, 0)
+            self.streams = True
+            self.request, self.sent_at = _ANSWERED, 0.0  # a watch lives long: what it was asked by is 0.4 KB
             self.shell.feed(Opened(self.key, member, headers.get("content-type", "")))
 
     def on_data(self, data: bytes) -> None:
-        if self._streams:
+        if self.streams:
             self.shell.feed(Received(self.key, data))
+        elif not self.body:  # most answers come whole
+            self.body = data
+        elif isinstance(self.body, bytes):
+            self.body = [self.body, data]
         else:
             self.body.append(data)
 
     def on_end(self, error: TransportError | None) -> None:
         self.ended = True
         self.shell._over(self)
-        if self._streams:
+        if self.streams:
             self.shell.feed(Closed(self.key, error))
         elif error is not None:
             self.member = self.member or error.member
             self.shell._count(self, NO_ANSWER, 0, error.failure.value)
             self.shell.feed(Failed(self.key, error))
         else:
-            body = b"".join(self.body)
+            body = self.body if isinstance(self.body, bytes) else b"".join(self.body)
             self.shell._count(self, self.status, len(body))
-            self.shell.feed(Answered(self.key, Response(self.status, dict(self.headers), body, self.member)))
+            response = Response(self.status, dict(self.headers), body, self.member)
+            if response.ok:
+                self.shell._wrote(self, response)
+            self.shell.feed(Answered(self.key, response))

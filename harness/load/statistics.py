@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.client.machine import Sample
+from harness.load.delivery import Deliveries
 from harness.observe.histogram import bucket_of
 from harness.wire.request import Request
 
@@ -26,10 +27,11 @@ def verb_of(request: Request) -> str:
 
 
 class Statistics:
-    """`fire` is Locust's request event."""
+    """`fire` is Locust's request event; `deliveries` takes what is followed from its writer to its watchers."""
 
-    def __init__(self, fire: Callable[..., Any]) -> None:
+    def __init__(self, fire: Callable[..., Any], deliveries: Deliveries | None = None) -> None:
         self._fire = fire
+        self.deliveries = deliveries or Deliveries(0, time.monotonic)
         self._counts: dict[tuple[str, str, str, int, str], dict[int, int]] = {}
         self._samples: dict[tuple[str, str, str], dict[int, int]] = {}
 

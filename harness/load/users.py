@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from typing import NamedTuple
 
 import gevent
 from locust import User, task
 
 from harness.client.machine import Finished, Machine, Note, Sample
 from harness.client.rest import Rest
-from harness.fleet.ensurer import controller_limiters
+from harness.fleet.controllers.ensurer import controller_limiters
+from harness.fleet.controllers.informers import CLIENT as INFORMERS
+from harness.fleet.controllers.manager import ControllerManager, ManagerOptions, manager_limiters
+from harness.fleet.controllers.namespaces import NamespaceController, NamespaceOptions, namespace_limiters
+from harness.fleet.controllers.registry import CONTROLLERS
+from harness.fleet.controllers.rootca import root_ca_publisher
+from harness.fleet.controllers.serviceaccounts import serviceaccount_controller
 from harness.fleet.kubelet import Kubelet, kubelet_limiters
-from harness.fleet.namespaces import NamespaceController, NamespaceOptions, namespace_limiters
-from harness.fleet.options import KubeletOptions
-from harness.fleet.rootca import root_ca_publisher
+from harness.fleet.kubeproxy import USER as KUBE_PROXY
+from harness.fleet.kubeproxy import KubeProxy, kube_proxy_limiters
 from harness.fleet.scheduler import Scheduler, SchedulerOptions, scheduler_limiters
-from harness.fleet.serviceaccounts import serviceaccount_controller
+from harness.load.byclient import TransportsByClient
 from harness.load.context import NODE_GROUP, WorkerContext
+from harness.load.controllerarguments import ALONE, NAMES
+from harness.load.identity.rotation import renewal_of
 from harness.load.scenarios import scenario_machine
 from harness.load.shell import Shell
 from harness.transport.pool import Transport
-from harness.wire.errors import ConfigError
+from harness.wire.errors import SwarmletError
 
 logger = logging.getLogger("swarmlet")
 
-Running = tuple[Machine, Transport]
-"""A machine and the connections that it runs over."""
+
+class Running(NamedTuple):
+    """A machine and the connections that it runs over. `kind` is its name in statistics, "" for its user's."""
+
+    machine: Machine
+    transport: Transport | TransportsByClient
+    kind: str = ""
+    on_certificate: Callable[[bytes], None] | None = None
+
 
 # Worth keeping of what machines note; a kubelet's own notes, thousands of times over, are counted by their samples.
-_UNTOLD = ("kubelet-registered", "kubelet-ready", "progress")
+_UNTOLD = ("kubelet-registered", "kubelet-ready", "kubelet-certificate", "kube-proxy-synced", "progress")
 
 
 class MachineUser(User):
@@ -44,25 +60,29 @@ class MachineUser(User):
         context: WorkerContext = self.environment.swarmlet_context
         self.run_context = context
         self.shells: list[Shell] = []
+        context.turns.wait()
         try:
-            for machine, transport in self.build(context):
-                self.shells.append(self._shell(machine, transport))
-        except ConfigError as error:  # a scenario that is not on this worker's machine, say
+            for running in self.build(context):
+                self.shells.append(self._shell(running))
+        except (
+            SwarmletError
+        ) as error:  # a scenario that is not on this worker's machine, a node without a token
             context.tell("user-failed", {"user": self.kind, "error": str(error)})
         for shell in self.shells:
             shell.start()
 
-    def _shell(self, machine: Machine, transport: Transport) -> Shell:
+    def _shell(self, running: Running) -> Shell:
         context = self.run_context
         return Shell(
-            self.kind,
-            machine,
-            transport,
+            running.kind or self.kind,
+            running.machine,
+            running.transport,
             context.timers,
             context.statistics,
             self.noted,
             self.finished,
             self.failed,
+            running.on_certificate,
         )
 
     def on_stop(self) -> None:
@@ -90,20 +110,41 @@ class MachineUser(User):
 
 
 class KubeletUser(MachineUser):
-    """One node: a kubelet on a connection of its own. ``-u`` is how many."""
+    """One node: a kubelet on a connection of its own, and where it is asked for a kube-proxy on another. ``-u`` is how
+    many."""
 
     abstract = True
     kind = "kubelet"
 
     def build(self, context: WorkerContext) -> list[Running]:
         name = context.next_node_name()
-        options = KubeletOptions(**context.plan.fleet)
-        kubelet = Kubelet(name, options, context.rng(name), context.epoch_s)
-        self.transport = context.transport("kubelet", f"system:node:{name}", (NODE_GROUP,))
-        return [(Rest(kubelet, kubelet_limiters(options)), self.transport)]
+        options = context.kubelet_options
+        user = f"system:node:{name}"
+        self.transport = context.transport("kubelet", user, (NODE_GROUP,))
+        renewal = renewal_of(self.transport, user, (NODE_GROUP,))
+        kubelet = Kubelet(
+            name,
+            options,
+            context.rng(name),
+            context.epoch_s,
+            sign=renewal.request if renewal else None,
+            certificate_life_s=renewal.life_s if renewal else 0.0,
+        )
+        rest = Rest(kubelet, kubelet_limiters(options), content=options.content_type)
+        running = [Running(rest, self.transport, on_certificate=renewal.accept if renewal else None)]
+        if options.kube_proxy:
+            running.append(self._kube_proxy(name, context))
+        return running
+
+    def _kube_proxy(self, name: str, context: WorkerContext) -> Running:
+        options = context.kubelet_options
+        proxy = KubeProxy(name, options, context.rng(f"kube-proxy/{name}"), context.epoch_s)
+        rest = Rest(proxy, kube_proxy_limiters(), content=options.content_type)
+        return Running(rest, context.transport("kube-proxy", KUBE_PROXY), "kube-proxy")
 
     def on_stop(self) -> None:
-        self.run_context.count_members(self.transport)
+        if self.shells:  # else it never got what it needs to show who it is
+            self.run_context.count_members(self.transport)
         super().on_stop()
 
 
@@ -117,7 +158,7 @@ class ClusterLoaderUser(MachineUser):
     def build(self, context: WorkerContext) -> list[Running]:
         if not context.plan.scenario:
             return []
-        return [(scenario_machine(context), context.transport("clusterloader"))]
+        return [Running(scenario_machine(context), context.transport("clusterloader"))]
 
     def finished(self, end: Finished) -> None:
         fields = {"failures": list(end.failures), "violations": list(end.violations)}
@@ -137,11 +178,11 @@ class SchedulerUser(MachineUser):
         options = SchedulerOptions(**context.plan.scheduler)
         scheduler = Scheduler(options, context.rng(self.kind), context.epoch_s)
         transport = context.transport("kube-scheduler", "system:kube-scheduler")
-        return [(Rest(scheduler, scheduler_limiters(options)), transport)]
+        return [Running(Rest(scheduler, scheduler_limiters(options)), transport)]
 
 
 class ControllersUser(MachineUser):
-    """The controllers that a fleet's pods need, where the target has none; each on a connection of its own."""
+    """The controllers of a controller manager, where the target has none; each on a connection of its own."""
 
     abstract = True
     kind = "controllers"
@@ -150,22 +191,36 @@ class ControllersUser(MachineUser):
     def build(self, context: WorkerContext) -> list[Running]:
         if context.plan.target.has_controllers:
             return []
-        rng = context.rng(self.kind)
-        accounts = Rest(serviceaccount_controller(rng), controller_limiters())
-        root_ca = Rest(root_ca_publisher(context.plan.target.ca, rng), controller_limiters())
-        options = NamespaceOptions()
-        namespaces = Rest(NamespaceController(options, rng, context.epoch_s), namespace_limiters(options))
-        return [
-            (
-                machine,
-                context.transport("kube-controller-manager", f"{_KUBE_SYSTEM}:{account}", _ACCOUNT_GROUPS),
-            )
-            for machine, account in (
-                (accounts, "service-account-controller"),
-                (root_ca, "root-ca-cert-publisher"),
-                (namespaces, "namespace-controller"),
-            )
-        ]
+        plan = context.plan.controllers
+        names = NAMES if plan.names is None else plan.names
+        alone = [self._alone(name, context) for name in ALONE if name in names]
+        managed = tuple(name for name in names if name in CONTROLLERS)
+        return [*alone, self._manager(managed, context)] if managed else alone
+
+    def _alone(self, name: str, context: WorkerContext) -> Running:
+        rng = context.rng(name)
+        if name == "namespace-controller":
+            options = NamespaceOptions()
+            rest = Rest(NamespaceController(options, rng, context.epoch_s), namespace_limiters(options))
+        elif name == "root-ca-cert-publisher":
+            rest = Rest(root_ca_publisher(context.plan.target.ca, rng), controller_limiters())
+        else:
+            rest = Rest(serviceaccount_controller(rng), controller_limiters())
+        return Running(rest, self._account(name, context))
+
+    def _manager(self, names: tuple[str, ...], context: WorkerContext) -> Running:
+        """All over one set of informers, each with an account and connections of its own."""
+        plan = context.plan.controllers
+        options = ManagerOptions(names, plan.qps, plan.burst)
+        manager = ControllerManager(options, context.rng("controller-manager"), context.epoch_s)
+        transports = {
+            INFORMERS: context.transport("kube-controller-manager", "system:kube-controller-manager"),
+            **{name: self._account(name, context) for name in names},
+        }
+        return Running(Rest(manager, manager_limiters(options)), TransportsByClient(transports))
+
+    def _account(self, name: str, context: WorkerContext) -> Transport:
+        return context.transport("kube-controller-manager", f"{_KUBE_SYSTEM}:{name}", _ACCOUNT_GROUPS)
 
 
 _KUBE_SYSTEM = "system:serviceaccount:kube-system"

@@ -11,13 +11,14 @@ whether the member answered, so a reader fills forward between them and knows th
 
 from __future__ import annotations
 
+import base64
 import http.client
 import ssl
 import sys
 import threading
 import time
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 import psutil
@@ -33,7 +34,8 @@ PROCESS_MEMORY = "swarmlet_process_resident_memory_bytes"
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One member: where its /metrics is and how to be let in. No `ca_file`: no verification."""
+    """One member: where its /metrics is and how to be let in. No `ca_file`: no verification; `server_name` is what its
+    certificate must be good for, "" for the URL's host; `proxy` is the URL of one that takes CONNECT."""
 
     member: str
     url: str
@@ -41,6 +43,9 @@ class Source(msgspec.Struct, frozen=True):
     token: str = ""
     cert_file: str = ""
     key_file: str = ""
+    server_name: str = ""
+    proxy: str = ""
+    headers: list[tuple[str, str]] = []
 
 
 class Plan(msgspec.Struct):
@@ -53,9 +58,31 @@ class Plan(msgspec.Struct):
 
 
 class More(msgspec.Struct):
-    """A later line: processes that have joined."""
+    """A later line: processes that have joined, and the token that replaces the one of all members."""
 
     processes: dict[str, int] = {}
+    token: str = ""
+
+
+class _Https(http.client.HTTPSConnection):
+    """With a name of its own for the certificate, and maybe through a proxy."""
+
+    def __init__(self, source: Source, context: ssl.SSLContext) -> None:
+        url, proxy = urlsplit(source.url), urlsplit(source.proxy)
+        at = proxy if source.proxy else url
+        super().__init__(at.hostname or "", at.port, timeout=ANSWER_WITHIN_S, context=context)
+        self._name = source.server_name or url.hostname or ""
+        self._context_used = context
+        if source.proxy:
+            headers = {}
+            if proxy.username is not None:
+                pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+                headers["Proxy-Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+            self.set_tunnel(url.hostname or "", url.port, headers)
+
+    def connect(self) -> None:
+        http.client.HTTPConnection.connect(self)
+        self.sock = self._context_used.wrap_socket(self.sock, server_hostname=self._name)
 
 
 class _Member:
@@ -70,7 +97,11 @@ class _Member:
         try:
             connection = self._connection or self._connect()
             self._connection = connection
-            connection.request("GET", "/metrics", headers=self._headers())
+            path = urlsplit(self.source.url).path.rstrip("/") + "/metrics"
+            connection.putrequest("GET", path)
+            for header in self._headers():
+                connection.putheader(*header)
+            connection.endheaders()
             answer = connection.getresponse()
             body = answer.read()
         except (OSError, http.client.HTTPException):
@@ -83,10 +114,10 @@ class _Member:
             self._connection.close()
             self._connection = None
 
-    def _headers(self) -> dict[str, str]:
-        headers = {"Accept": "text/plain", "User-Agent": "swarmlet-scraper"}
+    def _headers(self) -> list[tuple[str, str]]:
+        headers = [("Accept", "text/plain"), ("User-Agent", "swarmlet-scraper"), *self.source.headers]
         if self.source.token:
-            headers["Authorization"] = f"Bearer {self.source.token}"
+            headers.append(("Authorization", f"Bearer {self.source.token}"))
         return headers
 
     def _connect(self) -> http.client.HTTPConnection:
@@ -99,9 +130,7 @@ class _Member:
             context.verify_mode = ssl.CERT_NONE
         if self.source.cert_file:
             context.load_cert_chain(self.source.cert_file, self.source.key_file or None)
-        return http.client.HTTPSConnection(
-            url.hostname or "", url.port, timeout=ANSWER_WITHIN_S, context=context
-        )
+        return _Https(self.source, context)
 
 
 class Scraper:
@@ -120,6 +149,10 @@ class Scraper:
                 self._processes[name] = psutil.Process(pid)
             except psutil.Error:
                 continue
+
+    def use_token(self, token: str) -> None:
+        for member in self._members:
+            member.source = msgspec.structs.replace(member.source, token=token)
 
     def scrape(self) -> None:
         now = time.time()
@@ -180,7 +213,10 @@ def main() -> None:
 
     def listen() -> None:
         for line in sys.stdin.buffer:
-            scraper.watch_processes(msgspec.json.decode(line, type=More).processes)
+            more = msgspec.json.decode(line, type=More)
+            scraper.watch_processes(more.processes)
+            if more.token:
+                scraper.use_token(more.token)
         ended.set()
 
     threading.Thread(target=listen, daemon=True).start()

@@ -18,7 +18,7 @@ from harness.apiserver.auth.nodeauthorizer import NodeAuthorizerOptions
 from harness.apiserver.faults.spec import parse_spec
 from harness.apiserver.featuregates import FeatureGates
 from harness.apiserver.model.costs import Costs
-from harness.apiserver.process.config import MemberConfig, StoreConfig
+from harness.apiserver.process.config import ENVIRONMENT, MemberConfig, StoreConfig
 from harness.pool.certificates import ServingFiles, make_client_files
 from harness.pool.faults import check_members, targets
 from harness.pool.keys import kept_secret, kept_serving_files
@@ -54,7 +54,8 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     "token" or "certificate". `store` is what members keep objects in; with a data folder the pool's keys and tokens are
     kept too. `max_requests_inflight` are reads and writes together, "auto" as many as the modelled cores have of those
     of a 5,000-node member; without `priority_and_fairness` two thirds of them
-    are for reads. `node_authorizer` holds ``lag`` and ``on-miss`` (NodeAuthorizerOptions.parse), of one member too."""
+    are for reads. `protobuf_answers`: clients that prefer protobuf get it. `node_authorizer` holds ``lag`` and
+    ``on-miss`` (NodeAuthorizerOptions.parse), of one member too."""
 
     members: int = 1
     nodes: int = 100
@@ -70,6 +71,7 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     node_authorizer: dict[str, str] = {}
     event_ttl_s: float = 3600.0
     feature_gates: dict[str, bool] = {}
+    protobuf_answers: bool = False
     host: str = HOST
     goaway_chance: float = 0.0
     shutdown_delay_s: float = 0.0
@@ -275,6 +277,7 @@ class EmulatedPool:
             shutdown_delay_s=self.options.shutdown_delay_s,
             event_ttl_s=self.options.event_ttl_s,
             feature_gates=self.options.feature_gates,
+            protobuf_answers=self.options.protobuf_answers,
         )
 
     def _launch(self, name: str, module: str, config: Any) -> Process:
@@ -285,6 +288,7 @@ class EmulatedPool:
             self._logs / f"{name}.log",
             on_exit=self._exited,
             on_message=lambda message: self._on_event({"member": name, **message}),
+            environ=ENVIRONMENT,
         )
         self._processes.append(process)
         return process

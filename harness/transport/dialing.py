@@ -14,6 +14,7 @@ from gevent import get_hub
 from gevent import socket as gevent_socket
 
 from harness.transport.endpoints import Endpoint
+from harness.transport.loopbudget import HANDSHAKES
 from harness.transport.options import TransportOptions
 from harness.transport.proxies import Proxy, refusal
 from harness.transport.tls import ClientTls
@@ -177,10 +178,10 @@ def _handshake(endpoint: Endpoint, sock: PlainSocket, context: Any, name: str) -
     SSLSocket.
     """
     try:
-        tls = context._wrap_socket(sock, False, name)
+        tls = HANDSHAKES.run(lambda: context._wrap_socket(sock, False, name))
         while True:
             try:
-                tls.do_handshake()
+                HANDSHAKES.run(tls.do_handshake)
                 return tls
             except ssl.SSLWantReadError:
                 _wait(sock, READ)

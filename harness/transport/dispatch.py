@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from time import thread_time
 from typing import Any, TypeAlias
 
 import gevent
@@ -14,9 +15,10 @@ logger = logging.getLogger(__name__)
 
 Work: TypeAlias = Callable[[], object]
 
-TURN_ITEMS = 256
-"""Items handled before other greenlets of the process get their turn: some 5 ms of work. Locust's heartbeats run
-beside us."""
+TURN_S = 0.010
+"""CPU time of the work that is done before other greenlets of the process get their turn: Locust's heartbeats run beside
+us. Not wall-clock time: on a crowded machine a turn would be over before it began, and the loop, which reports every
+socket that waits to be read at every turn, would do nothing else."""
 
 
 class Dispatcher:
@@ -26,7 +28,7 @@ class Dispatcher:
     logged and the next item runs. Belongs to the thread (and its hub) that made it; make it after a fork.
     """
 
-    __slots__ = ("_closed", "_dirty", "_greenlet", "_loop", "_queue", "_scheduled", "_wakeup")
+    __slots__ = ("_again", "_closed", "_dirty", "_greenlet", "_loop", "_queue", "_scheduled", "_wakeup")
 
     def __init__(self) -> None:
         self._queue: deque[Work] = deque()
@@ -35,6 +37,7 @@ class Dispatcher:
         self._closed = False
         self._wakeup: Any = None
         self._loop = get_hub().loop
+        self._again: Any = self._loop.timer(0)
         self._greenlet = gevent.spawn(self._run)
         self._greenlet.name = "transport"
 
@@ -68,6 +71,8 @@ class Dispatcher:
         self._dirty.clear()
         if self._wakeup is not None:
             self._wakeup.stop()
+        self._again.stop()
+        self._again.close()
         if getcurrent() is not self._greenlet:
             self._greenlet.kill()
 
@@ -86,15 +91,18 @@ class Dispatcher:
     def _turn(self) -> None:
         """Handle what is queued, but leave what exceeds a turn to the next."""
         queue = self._queue
-        for _ in range(TURN_ITEMS):
-            if not queue:
-                break
+        ends_at = thread_time() + TURN_S
+        while queue:
             self._attempt(queue.popleft())
             if self._dirty:
                 self.flush()
-        self._scheduled = False
-        if queue:
-            self._wake()
+            if thread_time() > ends_at:
+                break
+        if queue and not self._closed:
+            # Not by a callback: gevent runs 50 of these, turns of ours, before it looks at timers and sockets again.
+            self._again.start(self._greenlet.switch)
+        else:
+            self._scheduled = False
 
     def _attempt(self, work: Work) -> None:
         try:

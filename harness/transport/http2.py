@@ -91,7 +91,9 @@ class Http2Connection:
     def can_take(self) -> bool:
         limit = self._options.streams_per_connection
         return (
-            not self._channel.closed and self._codec.can_open() and (limit is None or len(self._streams) < limit)
+            not self._channel.closed
+            and self._codec.can_open()
+            and (limit is None or len(self._streams) < limit)
         )
 
     def submit(self, handle: Handle, request: Request) -> None:

@@ -1,13 +1,14 @@
 """Kubeconfig files: which server, how to trust it, who we are. Every fault is one ConfigError line.
 
 Follows client-go v1.36 tools/clientcmd: several files in KUBECONFIG are merged, the first to define a name wins, and
-paths are relative to the file that holds them. Exec plugins are run by the `kubernetes` package.
+paths are relative to the file that holds them. Exec plugins are run by `execplugin`.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import datetime
 import os
 import random
 import ssl
@@ -19,8 +20,12 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from harness.transport import execplugin
+from harness.transport.credentials import Credentials, Rotation, TokenFile
 from harness.transport.endpoints import Endpoint, Endpoints
+from harness.transport.execplugin import API_VERSIONS, ExecPlugin
 from harness.transport.options import HttpMode
+from harness.transport.proxies import parse_proxy, proxy_from_environment
 from harness.transport.tls import client_context
 from harness.wire.errors import ConfigError
 
@@ -32,7 +37,11 @@ _REFUSED_USER_KEYS = {
 
 @dataclass(frozen=True)
 class ClusterAccess:
-    """One context of a kubeconfig. Key and token stay out of `repr`."""
+    """One context of a kubeconfig. Key and token stay out of `repr`.
+
+    `rotation` is where fresh credentials come from, None where they stay what they are. `proxy_url` is the kubeconfig's
+    own, which counts for every host.
+    """
 
     context: str
     source: str
@@ -49,6 +58,18 @@ class ClusterAccess:
     server_name: str = ""
     namespace: str = "default"
     impersonate: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    proxy_url: str = field(default="", repr=False)
+    rotation: Rotation | None = None
+
+    def proxy_for(self, host: str, port: int) -> str:
+        """The URL of the proxy by which to reach a server, "" for none: the kubeconfig's, else HTTPS_PROXY's. Raises
+        ConfigError for one that cannot be used."""
+        if self.proxy_url or not self.tls:
+            return self.proxy_url
+        found = proxy_from_environment(host, port, os.environ)
+        if found:
+            parse_proxy(found, "HTTPS_PROXY")
+        return found
 
     def headers(self) -> dict[str, str | Sequence[str]]:
         """What `Transport(headers=...)` takes: Authorization, Impersonate-*."""
@@ -199,46 +220,59 @@ def _read(file: Path) -> Mapping[str, Any]:
 def _access(name: str, context: _Entry, cluster: _Entry, user: _Entry | None) -> ClusterAccess:
     server = cluster.text("server")
     url = _server_url(cluster, server)
-    if cluster.text("proxy-url", required=False):
-        raise cluster.fail("proxy-url", "is set; proxies are not supported")
+    tls = url.scheme == "https"
+    host, port = url.hostname or "", url.port or (443 if tls else 80)
     insecure = cluster.flag("insecure-skip-tls-verify")
     ca = cluster.material("certificate-authority")
     if insecure and ca is not None:
         # client-go rest/config.go refuses the same.
         raise cluster.fail("insecure-skip-tls-verify", "is true although a certificate authority is given")
-    token, certificate, key = _credentials(user, cluster) if user is not None else ("", None, None)
+    rotation, found = _credentials(user, cluster) if user is not None else (None, Credentials())
     return ClusterAccess(
         context=name,
         source=str(cluster.file),
         server=server,
-        tls=url.scheme == "https",
-        host=url.hostname or "",
-        port=url.port or (443 if url.scheme == "https" else 80),
+        tls=tls,
+        host=host,
+        port=port,
         path_prefix=url.path.rstrip("/"),
         ca=ca,
-        certificate=certificate,
-        key=key,
-        token=token,
+        certificate=found.certificate,
+        key=found.key,
+        token=found.token,
         insecure=insecure,
         server_name=cluster.text("tls-server-name", required=False),
         namespace=context.text("namespace", required=False) or "default",
         impersonate=_impersonation(user) if user is not None else {},
+        proxy_url=_proxy(cluster, tls),
+        rotation=rotation,
     )
+
+
+def _proxy(cluster: _Entry, tls: bool) -> str:
+    given = cluster.text("proxy-url", required=False)
+    if given and not tls:
+        raise cluster.fail("proxy-url", "is set for an http:// server; only https:// is tunnelled")
+    if given:
+        parse_proxy(given, f"{cluster.file}: {cluster.where}: proxy-url")
+    return given
 
 
 def _server_url(cluster: _Entry, server: str) -> Any:
     try:
-        url = urlsplit(server if "://" in server else f"https://{server}")
+        url = urlsplit(server)
         port_is_valid = url.port is None or url.port > 0
     except ValueError:
         port_is_valid = False
     if not port_is_valid or not url.hostname or url.scheme not in ("http", "https"):
+        # Without a scheme client-go guesses http or https from the rest (rest/url_utils.go); a guess is no target.
         raise cluster.fail("server", f"is {server!r}, expected is https://host:port")
     return url
 
 
-def _credentials(user: _Entry, cluster: _Entry) -> tuple[str, bytes | None, bytes | None]:
-    """Token, certificate, key. A token wins over tokenFile (client-go clientcmd/client_config.go); exec comes last."""
+def _credentials(user: _Entry, cluster: _Entry) -> tuple[Rotation | None, Credentials]:
+    """Where fresh ones come from, and the first. A token wins over tokenFile (client-go clientcmd/client_config.go);
+    exec comes last."""
     for key, reason in _REFUSED_USER_KEYS.items():
         if user.values.get(key):
             raise user.fail(key, f"is not supported: {reason}")
@@ -246,35 +280,67 @@ def _credentials(user: _Entry, cluster: _Entry) -> tuple[str, bytes | None, byte
     if (certificate is None) != (private_key is None):
         missing = "client-certificate" if certificate is None else "client-key"
         raise user.fail(missing, "is missing; a client certificate needs both")
+    if certificate is not None:
+        _check_dates(user, certificate)
     token = user.text("token", required=False)
-    if not token:
-        content = user.file_content("tokenFile")
-        token = content.decode("utf-8", "replace").strip() if content is not None else ""
-    if not token and certificate is None and user.values.get("exec"):
-        return _run_plugin(user, cluster)
-    return token, certificate, private_key
+    if token:
+        return None, Credentials(token, certificate, private_key)
+    rotation: Rotation | None = None
+    if name := user.text("tokenFile", required=False):
+        rotation = TokenFile(user.file.parent / name)
+        try:
+            token = rotation.fetch().token
+        except ConfigError as error:
+            raise user.fail("tokenFile", f"names a {error}") from error
+    elif certificate is None and user.values.get("exec"):
+        rotation = _plugin(user, cluster)
+        return rotation, rotation.fetch()
+    return rotation, Credentials(token, certificate, private_key)
 
 
-def _run_plugin(user: _Entry, cluster: _Entry) -> tuple[str, bytes | None, bytes | None]:
-    # Imported here: the package costs 36 MB and half a second, and few kubeconfigs have a plugin.
-    from kubernetes.config.config_exception import ConfigException
-    from kubernetes.config.exec_provider import ExecProvider
-    from kubernetes.config.kube_config import ConfigNode
+def _check_dates(user: _Entry, certificate: bytes) -> None:
+    """What OpenSSL would send to a server that then refuses it, without a word in a log of ours."""
+    from cryptography import x509  # 70 ms to import
 
-    node: Any = ConfigNode  # neither has annotations
-    provider: Any = ExecProvider
     try:
-        plugin = node("exec", user.values["exec"])
-        status = provider(plugin, str(user.file.parent), node("cluster", cluster.values)).run()
-    except (ConfigException, OSError, KeyError) as error:
-        raise user.fail("exec", f"failed: {' '.join(str(error).split())[:300]}") from error
-    certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
-    if not status.get("token") and not (certificate and key):
-        raise user.fail("exec", "gave neither a token nor a client certificate with its key")
-    return (
-        str(status.get("token") or ""),
-        certificate.encode() if certificate and key else None,
-        key.encode() if certificate and key else None,
+        found = x509.load_pem_x509_certificate(certificate)
+    except ValueError:
+        return  # OpenSSL says what is wrong with it
+    now = datetime.datetime.now(datetime.UTC)
+    for moment, wrong, word in (
+        (found.not_valid_after_utc, now > found.not_valid_after_utc, "expired at"),
+        (found.not_valid_before_utc, now < found.not_valid_before_utc, "is not valid before"),
+    ):
+        if wrong:
+            raise user.fail("client-certificate", f"{word} {moment:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def _plugin(user: _Entry, cluster: _Entry) -> ExecPlugin:
+    """The exec section, checked. Raises ConfigError."""
+    values = user.values["exec"]
+    if not isinstance(values, Mapping):
+        raise user.fail("exec", f"is {str(values)[:100]!r}, a mapping with a command is expected")
+    section = _Entry(user.file, f"{user.where}: exec", values)
+    version = section.text("apiVersion")
+    if version not in API_VERSIONS:
+        raise section.fail("apiVersion", f"is {version!r}, allowed are {' and '.join(API_VERSIONS)}")
+    if section.text("interactiveMode", required=False) == "Always":
+        raise section.fail("interactiveMode", "is Always; a plugin that asks questions cannot be used here")
+    environ: dict[str, str] = {}
+    for entry in values.get("env") or ():
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+            raise section.fail("env", "is no list of names and values")
+        environ[entry["name"]] = str(entry.get("value", ""))
+    return ExecPlugin(
+        where=f"{user.file}: {user.where}",
+        folder=user.file.parent,
+        command=section.text("command"),
+        arguments=[str(each) for each in values.get("args") or ()],
+        environ=environ,
+        api_version=version,
+        install_hint=section.text("installHint", required=False),
+        cluster=cluster.values if section.flag("provideClusterInfo") else None,
+        within_s=execplugin.WITHIN_S,
     )
 
 

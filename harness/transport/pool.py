@@ -148,8 +148,8 @@ class Transport:
         return sum(not handle.done for handle in self._waiting) + len(self._backing_off)
 
     def close_connections(self) -> None:
-        """Close all connections, as a kubelet does when its certificate is renewed or its heartbeats fail (connrotation:
-        ``CloseAll``). Their requests end with CLOSED; new ones, and those that wait, go to new connections."""
+        """Close all connections, as a kubelet does when its certificate is renewed or its heartbeats fail (client-go
+        connrotation, ``CloseAll``). Their requests end with CLOSED; new ones, and those that wait, go to new ones."""
         connections = tuple(self._connections)
         for connection in connections:
             connection.hang_up()  # all of them, before anybody who hears of it sends something new
@@ -157,6 +157,11 @@ class Transport:
             self._tally.add(Count.CLOSED, connection.member)
             detail = "all connections of the client were closed"
             connection.close(TransportError(Failure.CLOSED, detail, connection.member))
+
+    @property
+    def tls(self) -> Tls | None:
+        """What connections are made with."""
+        return self._tls
 
     def use_tls(self, tls: Tls) -> None:
         """From the next connection on; those that are open stay as they are."""
@@ -252,9 +257,7 @@ class Transport:
             dialled.sock.close()
             agreed = dialled.protocol or "no protocol"
             detail = f"{dialled.endpoint.authority} agreed to {agreed}, wanted is {self._http}"
-            self._dial_failed(
-                greenlet, dialled.endpoint, TransportError(Failure.PROTOCOL, detail, member)
-            )
+            self._dial_failed(greenlet, dialled.endpoint, TransportError(Failure.PROTOCOL, detail, member))
             return
         self._protocol = protocol
         self._established(member)

@@ -1,7 +1,7 @@
 """HTTP proxies between us and an apiserver: which one, if any, and what it is told.
 
 As client-go v1.36: a kubeconfig's ``proxy-url`` wins, else HTTPS_PROXY and NO_PROXY decide
-(golang.org/x/net/http/httpproxy, with CIDR ranges in NO_PROXY as am/pkg/util/net/http.go ``NewProxierWithNoProxyCIDR``).
+(golang.org/x/net/http/httpproxy; CIDR ranges in NO_PROXY: am/pkg/util/net/http.go ``NewProxierWithNoProxyCIDR``).
 Only proxies that take CONNECT in cleartext are used; others are refused by name.
 """
 

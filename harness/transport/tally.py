@@ -22,7 +22,7 @@ class Count(Enum):
     GOAWAY = "goaway"
     """Connections on which the peer sent GOAWAY, however often."""
     STREAM_RESET = "stream-reset"
-    """Requests that the peer ended by RST_STREAM."""
+    """Requests that the peer ended by RST_STREAM, or by its GOAWAY would not begin."""
     RETRIED = "retried"
     """Requests that were sent again since the peer had provably not processed them."""
     CLOSED = "closed"

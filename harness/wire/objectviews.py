@@ -14,7 +14,9 @@ T = TypeVar("T")
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
-class ListMeta(msgspec.Struct, gc=False, rename={"resource_version": "resourceVersion", "continue_token": "continue"}):
+class ListMeta(
+    msgspec.Struct, gc=False, rename={"resource_version": "resourceVersion", "continue_token": "continue"}
+):
     resource_version: str = ""
     continue_token: str = ""
 

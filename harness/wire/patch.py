@@ -31,14 +31,18 @@ class PatchError(StatusError):
     """A patch that a real server refuses, with its Status."""
 
 
-def apply_patch(content_type: str, original: dict[str, Any], body: bytes, kind: str) -> dict[str, Any]:
+def apply_patch(
+    content_type: str, original: dict[str, Any], body: bytes, kind: str, decoded: Any = None
+) -> dict[str, Any]:
     """The object that PATCH with this body makes of `original`, which is of `kind` (for strategic merge).
 
+    `decoded` is the body as JSON where it has been read already, for this call alone: the result may share its parts.
     `content_type` may carry parameters. Raises PatchError; also 415 for a type that is none of the three.
     """
     media_type = content_type.partition(";")[0].strip()
     if media_type == STRATEGIC_MERGE_PATCH:
-        return _strategic(original, _decode_map(body, ""), kind)
+        patch = decoded if isinstance(decoded, dict) else _decode_map(body, "")
+        return _strategic(original, patch, kind)
     if media_type == MERGE_PATCH:
         patched: dict[str, Any] = merge_patch(original, _decode_map(body, "error decoding patch: "))
         return patched

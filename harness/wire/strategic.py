@@ -8,7 +8,7 @@ change with the object.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -22,6 +22,9 @@ DELETE_SCALARS = "$deleteFromPrimitiveList/"
 
 
 _first = itemgetter(0)
+_GONE = object()
+_NESTED = frozenset((dict, list))
+_STRINGS = {str}
 
 
 class MergeError(SwarmletError):
@@ -38,6 +41,25 @@ def apply_strategic(original: dict[str, Any], patch: dict[str, Any], kind: str) 
 
 
 def _merge_map(original: dict[str, Any], patch: dict[str, Any], fields: Fields) -> dict[str, Any]:
+    if "$" in [key[:1] for key in patch]:
+        return _merge_directed(original, patch, fields)
+    merged = dict(original)
+    for key, value in patch.items():
+        _merge_key(merged, key, value, fields)
+    return merged
+
+
+def _merge_key(merged: dict[str, Any], key: str, value: Any, fields: Fields) -> None:
+    if value is None:
+        merged.pop(key, None)
+    elif type(value) in _NESTED:
+        _merge_field(merged, key, value, fields.get(key))
+    else:
+        merged[key] = value
+
+
+def _merge_directed(original: dict[str, Any], patch: dict[str, Any], fields: Fields) -> dict[str, Any]:
+    """As `_merge_map`, where directives stand among the keys."""
     if DIRECTIVE in patch:
         return _replaced_map(patch)
     if RETAIN_KEYS in patch:
@@ -45,14 +67,15 @@ def _merge_map(original: dict[str, Any], patch: dict[str, Any], fields: Fields) 
     merged = dict(original)
     ordered = _merge_ordered(merged, patch, fields)
     for key, value in patch.items():
-        if key in ordered or key == RETAIN_KEYS or key.startswith(SET_ORDER):
+        if key in ordered:
             continue
-        if key.startswith(DELETE_SCALARS):
-            _delete_scalars(merged, key[len(DELETE_SCALARS) :], value)
-        elif value is None:
-            merged.pop(key, None)
-        else:
-            _merge_field(merged, key, value, fields.get(key))
+        if key[:1] == "$":
+            if key == RETAIN_KEYS or key.startswith(SET_ORDER):
+                continue
+            if key.startswith(DELETE_SCALARS):
+                _delete_scalars(merged, key[len(DELETE_SCALARS) :], value)
+                continue
+        _merge_key(merged, key, value, fields)
     return merged
 
 
@@ -82,31 +105,32 @@ def _merge_field(merged: dict[str, Any], key: str, value: Any, field: Field | No
     elif isinstance(present, list) and isinstance(value, list) and isinstance(field, ListField):
         merged[key] = _merge_list(present, value, field)
     else:
-        keep, cleaned = _cleaned(value)
-        if keep:
-            merged[key] = cleaned
-        else:
+        cleaned = _cleaned(value)
+        if cleaned is _GONE:
             merged.pop(key, None)
+        else:
+            merged[key] = cleaned
 
 
-def _cleaned(value: Any) -> tuple[bool, Any]:
-    """A value that is new to the object: without nulls in maps and without what carries a directive (keep, value)."""
-    if isinstance(value, dict):
+def _cleaned(value: Any) -> Any:
+    """A value that is new to the object: without nulls in maps and without what carries a directive; `_GONE` where it
+    carries one itself."""
+    if type(value) is dict:
         if DIRECTIVE in value:
-            return False, None
+            return _GONE
         kept = {}
         for key, item in value.items():
-            if isinstance(item, dict | list):
-                keep, cleaned = _cleaned(item)
-                if keep:
-                    kept[key] = cleaned
-            elif item is not None:
-                kept[key] = item
-        return True, kept
-    if isinstance(value, list):
-        pairs = [_cleaned(item) for item in value]
-        return True, [cleaned for keep, cleaned in pairs if keep]
-    return True, value
+            if item is None:
+                continue
+            if type(item) in _NESTED:
+                item = _cleaned(item)
+                if item is _GONE:
+                    continue
+            kept[key] = item
+        return kept
+    if type(value) is list:
+        return [cleaned for item in value if (cleaned := _cleaned(item)) is not _GONE]
+    return value
 
 
 # ---- lists ---------------------------------------------------------------------------------------------------------
@@ -120,6 +144,11 @@ def _merge_list(original: list[Any], patch: list[Any], field: ListField) -> list
     if not field.key:
         raise MergeError("cannot merge lists without merge key")
     kept, additions = _apply_element_directives(original, patch, field.key)
+    if len(kept) == len(additions):
+        identities = _identities(kept, field.key)
+        if identities == _identities(additions, field.key) and len(set(identities)) == len(identities):
+            fields = fields_of(field)  # the same elements in the same order
+            return [_merge_map(old, new, fields) for old, new in zip(kept, additions, strict=True)]
     merged = _merge_elements(kept, additions, field)
     return _arrange(merged, additions, kept, field.key)
 
@@ -128,6 +157,9 @@ def _apply_element_directives(original: list[Any], patch: list[Any], key: str) -
     """(what stays of the original, the patch's ordinary elements)."""
     additions, deleted, replace = [], set(), False
     for element in patch:
+        if type(element) is dict and DIRECTIVE not in element:
+            additions.append(element)
+            continue
         directive = _element(element).get(DIRECTIVE)
         if directive is None:
             additions.append(element)
@@ -148,36 +180,34 @@ def _apply_element_directives(original: list[Any], patch: list[Any], key: str) -
 
 def _merge_elements(original: list[Any], additions: list[Any], field: ListField) -> list[Any]:
     merged = list(original)
-    places: dict[Any, int] = {}
-    for at, element in enumerate(merged):
-        places.setdefault(_key_of(element, field.key), at)
-    for element in additions:
-        value = _key_of(element, field.key)
-        if value in places:
-            at = places[value]
+    places = _ranks(merged, field.key)
+    for value, element in zip(_identities(additions, field.key), additions, strict=True):
+        at = places.get(value)
+        if at is not None:
             merged[at] = _merge_map(merged[at], element, fields_of(field))
         else:
             places[value] = len(merged)
-            merged.append(_cleaned(element)[1])
+            merged.append(_cleaned(element))
     return merged
 
 
 def _arrange(merged: list[Any], order: list[Any], server_order: list[Any], key: str) -> list[Any]:
     """The patch's elements in the patch's order, the others in the server's, interleaved by the server's."""
     rank = _ranks(order, key)
-    server = _ranks(server_order, key)
+    at_server, identities = _identities(server_order, key), _identities(merged, key)
+    if rank.keys() >= set(identities):  # no others
+        ranked = zip(map(rank.__getitem__, identities), merged, strict=True)
+        return [element for _, element in sorted(ranked, key=_first)]
+    server = _places(at_server)
     last = len(server)
     mine: list[tuple[int, Any, int | None]] = []  # place in the patch's order, element, place in the server's
     others: list[tuple[int, Any]] = []  # place in the server's order, element
-    for element in merged:
-        identity = _identity(element, key)
+    for identity, element in zip(identities, merged, strict=True):
         if identity in rank:
             mine.append((rank[identity], element, server.get(identity)))
         else:
             others.append((server.get(identity, last), element))
     mine.sort(key=_first)
-    if not others:
-        return [element for _, element, _ in mine]
     others.sort(key=_first)
     result: list[Any] = []
     at = 0
@@ -193,12 +223,14 @@ def _merge_ordered(merged: dict[str, Any], patch: dict[str, Any], fields: Fields
     """Carry out each $setElementOrder together with its list; the names of the lists that are done."""
     done: set[str] = set()
     for directive, order in patch.items():
-        if not directive.startswith(SET_ORDER):
+        if directive[:1] != "$" or not directive.startswith(SET_ORDER):
             continue
         name = directive[len(SET_ORDER) :]
         original, additions = merged.get(name), patch.get(name)
-        if not all(isinstance(each, list | None) for each in (original, additions)) or not isinstance(
-            order, list
+        if not (
+            isinstance(order, list)
+            and (original is None or isinstance(original, list))
+            and (additions is None or isinstance(additions, list))
         ):
             raise MergeError("expected a []interface {}, but received another type")
         field = fields.get(name)
@@ -210,7 +242,7 @@ def _merge_ordered(merged: dict[str, Any], patch: dict[str, Any], fields: Fields
         if additions is None:
             result = original
         elif original is None:
-            result = _cleaned(additions)[1]
+            result = _cleaned(additions)
         elif isinstance(field, ListField):
             result = _merge_list(original, additions, field)
         else:
@@ -223,12 +255,11 @@ def _check_order(additions: list[Any], order: list[Any], key: str) -> None:
     """The patch's elements must come in the order that it sets."""
     if not additions or not order:
         return
-    remaining = iter(order)
+    remaining = (_key_of(each, key) for each in order) if key else iter(order)
     for element in additions:
         if isinstance(element, dict) and DIRECTIVE in element:
             continue
-        wanted = _key_of(element, key) if key else element
-        if not any((_key_of(each, key) if key else each) == wanted for each in remaining):
+        if (_key_of(element, key) if key else element) not in remaining:  # takes off what comes before it
             raise MergeError(
                 f"The order in patch list:\n{additions}\n doesn't match $setElementOrder list:\n{order}\n"
             )
@@ -263,12 +294,27 @@ def _scalar(value: Any) -> Any:
     return value
 
 
-def _identity(element: Any, key: str) -> Any:
-    return _key_of(element, key) if key else _scalar(element)
+def _identities(elements: Sequence[Any], key: str) -> list[Any]:
+    """What tells the elements of a list apart: the values of a merge key, or the elements. Raises MergeError."""
+    if not key:
+        return [_scalar(element) for element in elements]
+    try:
+        values = [element[key] for element in elements]
+    except (KeyError, TypeError, IndexError):
+        values = []
+    if len(values) == len(elements) and _STRINGS.issuperset(map(type, values)):  # as nearly all keys are
+        return values
+    return [_key_of(element, key) for element in elements]
 
 
-def _ranks(elements: Iterable[Any], key: str) -> dict[Any, int]:
-    ranks: dict[Any, int] = {}
-    for at, element in enumerate(elements):
-        ranks.setdefault(_identity(element, key), at)
+def _ranks(elements: Sequence[Any], key: str) -> dict[Any, int]:
+    return _places(_identities(elements, key))
+
+
+def _places(identities: Sequence[Any]) -> dict[Any, int]:
+    """The place of each, of the first where it stands twice."""
+    ranks = dict(zip(identities, range(len(identities)), strict=True))
+    if len(ranks) < len(identities):
+        for at in range(len(identities) - 1, -1, -1):
+            ranks[identities[at]] = at
     return ranks

@@ -6,10 +6,12 @@ The object stays bytes: who needs a view of it decodes it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from harness.wire.errors import SwarmletError
-from harness.wire.protobuf.wireformat import LENGTH, ProtobufError, length, varint
+from harness.wire.protobuf.wireformat import LENGTH, ProtobufError, length, put_varint, varint
 
 ADDED = "ADDED"
 MODIFIED = "MODIFIED"
@@ -143,6 +145,26 @@ def _read(data: bytes, start: int, end: int) -> tuple[str, bytes]:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise WatchError(f"unable to decode an event from the watch stream: {error}: {line[:80]!r}") from None
     return _NAMES.get(event.type, event.type), bytes(event.object)
+
+
+def encode_frame(kind: str, envelope: bytes) -> bytes:
+    """One frame of a stream in protobuf. `envelope` is an object in its own."""
+    size = put_varint(len(envelope))
+    name = kind.encode()
+    event = b"\n%b%b\x12%b\n%b%b" % (
+        put_varint(len(name)),
+        name,
+        put_varint(1 + len(size) + len(envelope)),
+        size,
+        envelope,
+    )
+    return len(event).to_bytes(4) + event
+
+
+def encode_events(kind: str, bodies: Sequence[bytes]) -> bytes:
+    """The lines of several events of one kind. None of `bodies` has a line feed after it."""
+    head = _HEADS[kind]
+    return b"%b%b}\n" % (head, (b"}\n" + head).join(bodies)) if bodies else b""
 
 
 def encode_event(kind: str, body: bytes) -> bytes:

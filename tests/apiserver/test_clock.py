@@ -68,6 +68,9 @@ class Watch:
         self.ended_at = -1.0
         self._clock = clock
 
+    def __lt__(self, other: Watch) -> bool:
+        return self.deadline < other.deadline
+
     def end(self) -> None:
         self.ended_at = self._clock.now()
 
@@ -93,6 +96,6 @@ def test_the_authorizer_s_informer_on_coarse_timers(stalled_s: float) -> None:
         authorizer.stall(stalled_s)
     for number in range(20):
         body = b'{"metadata":{"namespace":"ns","name":"p%d","uid":"u"},"spec":{"nodeName":"n"}}' % number
-        authorizer.on_pod("ADDED", body)
+        authorizer.informer.on_pod("ADDED", body)
     clock.advance(2.0)
-    assert authorizer.backlog == 0
+    assert authorizer.informer.backlog == 0

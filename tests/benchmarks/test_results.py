@@ -52,6 +52,12 @@ def test_a_difference_within_the_ranges_is_not_coloured() -> None:
     assert " ×0.68" in text
 
 
+def test_an_aim_is_met_or_missed_by_the_median() -> None:
+    text = _shown([Line("a", "us", [4.0, 5.0, 9.0], real=10.0, aim=5.0), Line("b", "us", [6.0], aim=5.0)], [])
+    assert "5.00 met" in text
+    assert "5.00 missed" in text
+
+
 def test_a_line_without_a_predecessor_is_not_compared() -> None:
     assert "–" in _shown([Line("new", "us", [5.0])], [Line("old", "us", [5.0])])
 

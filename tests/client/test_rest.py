@@ -227,7 +227,7 @@ def test_a_retry_after_of_zero_is_asked_for_again_at_once() -> None:
         (WATCH, Failure.TIMEOUT, True),
         (WATCH, Failure.REFUSED, False),
         (WATCH, Failure.TLS, False),
-        (WATCH, Failure.CLOSED, False),
+        (WATCH, Failure.CLOSED, True),
     ],
 )
 def test_reads_whose_connection_broke_are_sent_again_after_a_second(

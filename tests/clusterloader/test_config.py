@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from harness.clusterloader import Files, describe, load_config
-from harness.clusterloader.schema import Seconds
+from harness.clusterloader.durations import Seconds
 from harness.wire.errors import ConfigError
 from tests.clusterloader.conftest import Write
 from tests.conftest import DATA
@@ -50,7 +51,7 @@ steps:
     ],
 )
 def test_upstreams_configs_load_as_they_are(name: str, steps: int | None, nodes: int) -> None:
-    config = load_config(UPSTREAM / name / "config.yaml", nodes)
+    config = load_config(UPSTREAM / name / "config.yaml", nodes, check=False)
     expected = steps if steps is not None else 29 if nodes >= 100 else 17
     assert len(config.steps) == expected
     assert len(describe(config)) > expected
@@ -128,8 +129,8 @@ def test_dependencies_and_chaos_are_named_as_skipped(write: Write) -> None:
         ("PerNamespace: 3", "PerNamespace: '3'", "replicasPerNamespace: expected `int`, got `str` ('3')"),
         ("basename: map", "basename: Map_1", "basename: 'Map_1': must be a DNS-1123 subdomain"),
         ("configmap.yaml", "gone.yaml", "objectTemplatePath: 'gone.yaml': file must exist"),
-        ("  phases:", "  fases:", "steps[0] (make): []: needs either phases or measurements"),
-        ("steps:", "stepz:", "steps: 0: cannot be empty"),
+        ("  phases:", "  things:", "steps[0]: 'make': needs either phases or measurements, has []"),
+        ("steps:", "things:", "steps: 0: cannot be empty"),
         (
             "    replicas",
             "    namespaceList: [a]\n    replicas",
@@ -152,7 +153,7 @@ def test_a_mistake_is_one_line_with_file_key_value_and_rule(
         write(BASE.replace(old, new))
     text = str(caught.value)
     assert message in text
-    assert "config.yaml: " in text
+    assert re.search(r"config\.yaml(:\d+)?: ", text)
     assert "\n" not in text
     assert caught.value.exit_code == 2
 
@@ -177,12 +178,16 @@ def test_a_measurement_needs_a_method_and_one_way_to_name_it(
 
 def test_a_module_that_includes_itself_is_refused(write: Write) -> None:
     loop = "steps: [{module: {path: loop.yaml}}]\n"
-    with pytest.raises(ConfigError, match=r"loop\.yaml: modules are nested more than 20 deep"):
+    with pytest.raises(
+        ConfigError, match=r"loop\.yaml:1: .*include each other without end: loop\.yaml -> loop\.yaml"
+    ):
         write(loop, files={"loop.yaml": loop})
 
 
 def test_a_missing_module_names_its_file(write: Write) -> None:
-    with pytest.raises(ConfigError, match=r"gone\.yaml: cannot be read"):
+    with pytest.raises(
+        ConfigError, match=r"config\.yaml:1: steps\[0\]\.module\.path: 'gone\.yaml': file must exist"
+    ):
         write("steps: [{module: {path: gone.yaml}}]\n")
 
 

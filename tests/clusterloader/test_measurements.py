@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness.clusterloader.perfdata import encode, file_name
+from harness.wire.errors import ConfigError
 from tests.clusterloader.conftest import Write, loader
 from tests.clusterloader.fake import EPOCH_S, FakeCluster
 
@@ -268,16 +269,6 @@ def test_a_wait_may_be_stopped(write: Write) -> None:
     assert failures == ()
 
 
-@pytest.mark.parametrize(
-    "params", ["kind: DaemonSet, apiVersion: apps/v1", "kind: Pod, apiVersion: v1, countErrorMargin: 2"]
-)
-def test_what_cannot_be_waited_for_is_skipped_aloud(write: Write, params: str) -> None:
-    text = call(WAIT, f"action: start, {params}") + call(WAIT, "action: gather")
-    cluster, failures = run(write, text)
-    assert failures == ()
-    assert len(cluster.of("skipped-measurement")) == 1
-
-
 # ---- parameters ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("method", "params", "message"),
@@ -287,10 +278,7 @@ def test_what_cannot_be_waited_for_is_skipped_aloud(write: Write, params: str) -
         ("Sleep", "duration: 5x", "params.duration: invalid duration '5x'"),
         ("Timer", "action: go", "params.action: 'go' is not allowed; expected one of start, stop, gather"),
         ("PodStartupLatency", "action: go", "expected one of start, gather"),
-        ("PodStartupLatency", "action: gather", "metric PodStartupLatency has not been started"),
         ("SchedulingThroughput", "action: go", "expected one of start, gather"),
-        ("SchedulingThroughput", "action: gather", "measurement is not running"),
-        ("SchedulingThroughput", "action: start, measurmentInterval: 0s", "expected more than 0"),
         ("WaitForRunningPods", "", "params.desiredPodCount: missing"),
         ("WaitForRunningPods", "desiredPodCount: many", "'many' is not allowed; expected a whole number"),
         (
@@ -303,7 +291,24 @@ def test_what_cannot_be_waited_for_is_skipped_aloud(write: Write, params: str) -
         ("SchedulingThroughput", "action: gather, threshold: high", "expected a number"),
     ],
 )
-def test_a_bad_parameter_fails_its_step_with_key_value_and_what_is_allowed(
+def test_a_bad_parameter_is_refused_before_anything_runs(
+    write: Write, method: str, params: str, message: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        run(write, call(method, params))
+    assert f"({method}): " in str(caught.value)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "message"),
+    [
+        ("PodStartupLatency", "action: gather", "metric PodStartupLatency has not been started"),
+        ("SchedulingThroughput", "action: gather", "measurement is not running"),
+        ("SchedulingThroughput", "action: start, measurmentInterval: 0s", "expected more than 0"),
+    ],
+)
+def test_a_call_that_cannot_be_done_fails_its_step(
     write: Write, method: str, params: str, message: str
 ) -> None:
     _, (failure,) = run(write, call(method, params))

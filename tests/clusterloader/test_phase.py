@@ -270,14 +270,16 @@ def test_many_failures_are_counted_and_few_are_named(write: Write) -> None:
 
 
 def test_a_template_that_fails_while_running_fails_its_object_alone(write: Write) -> None:
-    files = {"odd.yaml": "apiVersion: v1\nkind: ConfigMap\ndata: {x: '{{DivideInt 1 .Index}}'}\n"}
+    files = {
+        "odd.yaml": "apiVersion: v1\nkind: ConfigMap\ndata: {x: '{{DivideInt 1 (SubtractInt 1 .Index)}}'}\n"
+    }
     cluster = FakeCluster()
     config = write(SETS + phase(2, bundle="{basename: map, objectTemplatePath: odd.yaml}"), files=files)
     finished = cluster.run(loader(config))
     assert finished is not None
     (failure,) = finished.failures
     assert "odd.yaml:3: template: function 'DivideInt' failed: division by zero" in failure
-    assert changes(cluster) == ["create map-1"]
+    assert changes(cluster) == ["create map-0"]
 
 
 def test_objects_that_no_phase_made_are_counted_by_their_labels(write: Write) -> None:

@@ -91,7 +91,9 @@ def test_kinds_are_known_without_rendering(tmp_path: Path) -> None:
 
 def test_a_leading_slash_means_the_configs_directory(tmp_path: Path) -> None:
     templates = provider(tmp_path, a="x: {{.X}}\n")
-    assert templates.config("/a.yaml", {"X": 1}) == templates.config("a.yaml", {"X": 1}) == {"x": 1}
+    assert (
+        templates.config("/a.yaml", {"X": 1}).value == templates.config("a.yaml", {"X": 1}).value == {"x": 1}
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_a_leading_slash_means_the_configs_directory(tmp_path: Path) -> None:
         ),
         (
             "a: b: c\n",
-            ": not YAML once rendered: mapping values are not allowed in this context (rendered line 1: a: b: c)",
+            ":1: not YAML once rendered: mapping values are not allowed in this context (rendered line 1: a: b: c)",
         ),
         ("a: {{end}}\n", ":1: template:"),
     ],

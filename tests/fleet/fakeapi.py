@@ -19,6 +19,7 @@ from harness.client.machine import (
     Answered,
     Arm,
     Cancel,
+    CloseConnections,
     Closed,
     Disarm,
     Event,
@@ -31,18 +32,30 @@ from harness.client.machine import (
     Opened,
     Received,
     Sample,
+    Seen,
     Send,
+    UseCertificate,
 )
 from harness.wire import rfc3339
 from harness.wire.paths import RequestInfo, parse_path
-from harness.wire.request import Request, Response, TransportError
+from harness.wire.request import Failure, Request, Response, TransportError
 from harness.wire.watching import encode_event
 
 EPOCH_S = 1_800_000_000.0
 LATENCY_S = 0.002
 Object = dict[str, Any]
 Refusal = tuple[int, bytes] | TransportError | None
-_CLUSTER = {"nodes", "namespaces", "csinodes", "csidrivers", "runtimeclasses"}
+_CLUSTER = {
+    "nodes",
+    "namespaces",
+    "csinodes",
+    "csidrivers",
+    "runtimeclasses",
+    "persistentvolumes",
+    "volumeattachments",
+    "certificatesigningrequests",
+    "servicecidrs",
+}
 
 
 class Logged(msgspec.Struct):
@@ -74,8 +87,11 @@ class World:
         self.version = 100
         self.log: list[Logged] = []
         self.samples: list[Sample] = []
+        self.sightings: list[Seen] = []
         self.notes: list[Note] = []
         self.finished: list[Finished] = []
+        self.closings: list[tuple[float, str]] = []
+        self.certificates: list[bytes] = []
         self.refuse: Callable[[Logged], Refusal] = lambda logged: None
         self.watches: list[_Watch] = []
         self._history: list[tuple[int, str, str, Object | None, Object]] = []
@@ -136,11 +152,23 @@ class World:
                 self.watches = [each for each in self.watches if (each.who, each.key) != (who, action.key)]
             elif isinstance(action, Sample):
                 self.samples.append(action)
+            elif isinstance(action, Seen):
+                self.sightings.append(action)
             elif isinstance(action, Note):
                 self.notes.append(action)
+            elif isinstance(action, CloseConnections):
+                self.closings.append((self.now, action.why))
+                self._break(who)
+            elif isinstance(action, UseCertificate):
+                self.certificates.append(action.certificate)
             else:
                 assert isinstance(action, Finished), action
                 self.finished.append(action)
+
+    def _break(self, who: int) -> None:
+        """All connections of a machine end; so does everything that they carried."""
+        for watch in [each for each in self.watches if each.who == who]:
+            self.close(watch, TransportError(Failure.CLOSED, "closed", "m0"))
 
     def _arm(self, who: int, action: Arm) -> int:
         assert action.at >= self.now - 1e-9, f"{action} is in the past at {self.now}"
@@ -282,6 +310,8 @@ class World:
     # ---- objects -----------------------------------------------------------------------------------------------------
     def _create(self, resource: str, namespace: str, obj: Object) -> tuple[int, bytes]:
         metadata = obj.setdefault("metadata", {})
+        if "generateName" in metadata:
+            metadata["name"] = f"{metadata['generateName']}{self.version}"
         key = (resource, namespace, metadata["name"])
         if key in self.objects:
             return 409, status_body(409, "AlreadyExists", f'{resource} "{metadata["name"]}" already exists')

@@ -7,11 +7,11 @@ from random import Random
 import pytest
 
 from harness.client.requests import CONFIGMAPS, SECRETS
-from harness.fleet.namespaces import NamespaceController, NamespaceOptions
+from harness.fleet.controllers.namespaces import NamespaceController, NamespaceOptions
+from harness.fleet.controllers.rootca import root_ca_publisher
+from harness.fleet.controllers.serviceaccounts import serviceaccount_controller
 from harness.fleet.podworker import Stage
-from harness.fleet.rootca import root_ca_publisher
 from harness.fleet.scheduler import Scheduler, SchedulerOptions
-from harness.fleet.serviceaccounts import serviceaccount_controller
 from harness.wire.request import Failure, TransportError
 from tests.fleet.builders import add_kubelet, pod
 from tests.fleet.fakeapi import EPOCH_S, Logged, Refusal, World, status_body

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.fleet.nodepool import NodePool
+from harness.fleet.placement import Placing
+from harness.fleet.schedulable import Demand, NodeState
 
 _NAMES = st.sampled_from("abcde")
 _STEPS = st.one_of(
@@ -25,20 +27,20 @@ def test_the_choice_is_a_least_loaded_node_that_fits(steps: list[tuple], selecto
     for step in steps:
         if step[0] == "update":
             nodes[step[1]] = step[2:]
-            pool.update(*step[1:])
+            pool.update(step[1], NodeState(*step[2:]))
         elif step[0] == "remove":
             nodes.pop(step[1], None)
             pool.remove(step[1])
         elif pods.get(step[1], 0) + step[2] >= 0:
             pods[step[1]] = pods.get(step[1], 0) + step[2]
-            pool.count(step[1], step[2])
+            pool.count(step[1], step[2], Demand())
         pool.validate()
     fitting = {
         name: pods.get(name, 0)
         for name, (usable, capacity, labels) in nodes.items()
         if usable and pods.get(name, 0) < capacity and selector.items() <= labels.items()
     }
-    chosen = pool.choose(selector)
+    chosen = pool.choose(Demand(Placing(selector or None)))
     if not fitting:
         assert chosen is None
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tests.fleet.builders import add_kubelet
+from tests.fleet.builders import add_kubelet, pod
 from tests.fleet.fakeapi import Logged, World
 
 
@@ -85,3 +85,37 @@ def test_readiness_that_comes_while_a_report_is_under_way_is_not_lost() -> None:
     assert kubelet.ready
     assert body(reports(world)[-1])["conditions"][-1]["status"] == "True"
     assert reports(world)[-1].at < 6.0
+
+
+# ---- images ----------------------------------------------------------------------------------------------------------
+def test_an_image_that_comes_to_the_node_is_reported_once_the_image_manager_has_looked() -> None:
+    world = World()
+    add_kubelet(world, events=False)
+    world.run(5.0)
+    before = len(world.requests("patch nodes/status"))
+    for name in ("a", "b"):
+        world.create("pods", "t", pod(name, "n1", token=False))
+    world.run(29.9)
+    assert len(world.requests("patch nodes/status")) == before
+    world.run(41.0)
+    (report,) = world.requests("patch nodes/status")[before:]
+    images = msgspec.json.decode(report.request.body)["status"]["images"]
+    assert [each["names"] for each in images] == [["pause"]]
+    world.create("pods", "t", pod("c", "n1", token=False))
+    world.run(120.0)
+    assert len(world.requests("patch nodes/status")) == before + 1  # it is there already
+
+
+def test_no_more_than_fifty_images_are_reported_the_largest_first() -> None:
+    world = World()
+    add_kubelet(world, events=False)
+    world.run(5.0)
+    for index in range(60):
+        made = pod(f"p{index}", "n1", token=False)
+        made["spec"]["containers"][0]["image"] = f"image-{index}"
+        world.create("pods", "t", made)
+    world.run(80.0)
+    images = msgspec.json.decode(world.requests("patch nodes/status")[-1].request.body)["status"]["images"]
+    sizes = [each["sizeBytes"] for each in images]
+    assert len(sizes) == 50
+    assert sizes == sorted(sizes, reverse=True)

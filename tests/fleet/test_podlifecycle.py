@@ -110,7 +110,7 @@ def test_events_of_a_pod_have_the_real_texts_and_their_own_client() -> None:
     assert events[0]["source"] == {"component": "kubelet", "host": "n1"}
 
 
-def test_graceful_deletion_reports_twice_then_deletes_with_grace_zero_and_the_uid() -> None:
+def test_graceful_deletion_reports_three_times_then_deletes_with_grace_zero_and_the_uid() -> None:
     world, kubelet = settled(events=False)
     created = world.create("pods", "t", pod("p", "n1", secrets=("s0",)))
     world.run(10.0)
@@ -122,13 +122,20 @@ def test_graceful_deletion_reports_twice_then_deletes_with_grace_zero_and_the_ui
         "get pods",
         "patch pods/status",  # containers have ended
         "get pods",
+        "patch pods/status",  # the pod is over
+        "get pods",
         "delete pods",
     ]
     patches = [
         msgspec.json.decode(each.request.body) for each in world.requests("patch pods/status", since=10.0)
     ]
-    assert [each["status"]["observedGeneration"] for each in patches] == [2, 2]
-    assert patches[1]["status"]["phase"] == "Succeeded"
+    assert [each["status"]["observedGeneration"] for each in patches] == [2, 2, 2]
+    assert [each["status"]["phase"] for each in patches] == ["Running", "Running", "Succeeded"]
+    assert [next(iter(each["status"]["containerStatuses"][0]["state"])) for each in patches] == [
+        "running",
+        "terminated",
+        "terminated",
+    ]
     options = msgspec.json.decode(world.requests("delete pods")[0].request.body)
     assert options["gracePeriodSeconds"] == 0
     assert options["preconditions"] == {"uid": created["metadata"]["uid"]}
@@ -143,7 +150,7 @@ def test_containers_never_outlive_the_grace_period(grace_s: int, stopped_after_s
     world.create("pods", "t", pod("p", "n1", grace_s=grace_s))
     world.run(10.0)
     world.delete("pods", "t", "p")
-    world.run_until(lambda: kubelet.pods.count(Stage.CLEANING) == 1)
+    world.run_until(lambda: kubelet.pods.count(Stage.ENDING) == 1)
     assert world.now == pytest.approx(10.001 + stopped_after_s)
 
 

@@ -128,8 +128,8 @@ def test_a_binding_and_its_event_are_what_kube_scheduler_sends() -> None:
     assert event.client == "events"
     told = msgspec.json.decode(event.body)
     assert (told["reason"], told["type"], told["action"]) == ("Scheduled", "Normal", "Binding")
-    assert told["message"] == "Successfully assigned t/p to a"
-    assert told["reportingComponent"] == "default-scheduler"
+    assert told["note"] == "Successfully assigned t/p to a"
+    assert told["reportingController"] == "default-scheduler"
 
 
 def test_informers_leave_out_pods_that_have_ended() -> None:
@@ -244,3 +244,115 @@ def test_the_client_limit_spaces_the_bindings() -> None:
     world.run(5.0)
     times = [each.at for each in world.requests("create pods/binding")]
     assert [round(after - before, 3) for before, after in pairwise(times)] == [0.0, 0.1, 0.1, 0.1, 0.1]
+
+
+def with_spec(name: str, **spec: Any) -> dict[str, Any]:
+    made = pod(name)
+    made["spec"].update(spec)
+    return made
+
+
+def requests(cpu: str = "0", memory: str = "0") -> list[dict[str, Any]]:
+    return [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": memory}}}]
+
+
+def required(*terms: dict[str, Any]) -> dict[str, Any]:
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    return {"nodeAffinity": affinity}
+
+
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def roomy(name: str, cpu: str = "2", memory: str = "1Gi", **spec: Any) -> dict[str, Any]:
+    made = node(name, **spec)
+    made["status"]["allocatable"].update(cpu=cpu, memory=memory)
+    return made
+
+
+TAINT = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"affinity": required(expression("zone", "In", "x", "q"))}, "b"),
+        ({"affinity": required(expression("zone", "NotIn", "x", "y"))}, "c"),
+        ({"affinity": required(expression("zone", "DoesNotExist"), expression("zone", "In", "y"))}, "a"),
+        ({"affinity": required(expression("size", "Gt", "5"))}, "c"),
+        ({"affinity": required(expression("size", "Lt", "5"))}, "b"),
+        ({"affinity": required({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]})}, "b"),
+        ({"affinity": required(expression("zone", "Exists")), "nodeSelector": {"size": "9"}}, "c"),
+        ({"affinity": required({})}, ""),
+        ({"tolerations": [{"key": "k", "operator": "Equal", "value": "v"}], "nodeSelector": {"taint": "yes"}}, "t"),
+        ({"tolerations": [{"operator": "Exists"}], "nodeSelector": {"taint": "yes"}}, "t"),
+        ({"tolerations": [{"key": "k", "value": "w"}], "nodeSelector": {"taint": "yes"}}, ""),
+        ({"tolerations": [{"key": "k", "operator": "Exists", "effect": "NoExecute"}], "nodeSelector": {"taint": "yes"}}, ""),
+    ],
+)
+def test_affinity_and_taints_decide(spec: dict[str, Any], expected: str) -> None:
+    world, _ = world_of(
+        node("a", labels={"zone": "y"}),
+        node("b", labels={"zone": "x", "size": "3"}),
+        node("c", labels={"zone": "z", "size": "9"}),
+        node("t", labels={"taint": "yes"}, taints=TAINT),
+        cycle_s=0.0,
+    )
+    world.create("pods", "t", with_spec("p", **spec))
+    world.run(3.0)
+    assert world.get("pods", "t", "p")["spec"].get("nodeName", "") == expected  # type: ignore[index]
+
+
+def test_requests_fill_a_node_and_the_refusal_says_what_is_missing() -> None:
+    world, scheduler = world_of(roomy("a"), roomy("b", cpu="4", memory="100Mi"), cycle_s=0.0)
+    for index in range(5):
+        world.create("pods", "t", with_spec(f"p{index}", containers=requests("900m", "200Mi")))
+    world.run(3.0)
+    assert places(world) == {"a": 2, "": 3}
+    condition = next(
+        obj["status"]["conditions"][0]
+        for (resource, _, _), obj in world.objects.items()
+        if resource == "pods" and not obj["spec"].get("nodeName")
+    )
+    assert condition["message"] == "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient memory."
+    bound = next(key[2] for key, obj in world.objects.items() if obj["spec"].get("nodeName") == "a")
+    world.delete("pods", "t", bound, grace_s=0)
+    world.run(20.0)
+    assert places(world) == {"a": 2, "": 2}
+    assert scheduler.pending == 2
+
+
+def test_init_containers_count_where_they_want_more() -> None:
+    world, _ = world_of(roomy("a"), cycle_s=0.0)
+    world.create("pods", "t", with_spec("p", containers=requests("100m"), initContainers=requests("3")))
+    world.run(2.0)
+    assert places(world) == {"": 1}
+
+
+def test_a_higher_priority_goes_first() -> None:
+    world, _ = world_of(node("a"), cycle_s=0.5)
+    for name, priority in (("first", 0), ("low", 0), ("high", 1000), ("middle", 10)):
+        world.create("pods", "t", with_spec(name, priority=priority))
+    world.run(5.0)
+    order = [each.info.name for each in world.requests("create pods/binding")]
+    assert order == ["high", "middle", "first", "low"]
+
+
+def test_a_cordoned_node_takes_who_tolerates_it() -> None:
+    world, _ = world_of(node("a", unschedulable=True), cycle_s=0.0)
+    cordon = [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}]
+    world.create("pods", "t", with_spec("daemon", tolerations=cordon))
+    world.create("pods", "t", with_spec("other"))
+    world.run(3.0)
+    assert places(world) == {"a": 1, "": 1}
+    status = world.get("pods", "t", "other")["status"]  # type: ignore[index]
+    assert status["conditions"][0]["message"] == "0/1 nodes are available: 1 node(s) were unschedulable."
+
+
+def test_a_status_that_says_so_already_is_not_written_again() -> None:
+    world, _ = world_of(node("a", ready=False), cycle_s=0.0, flush_s=5.0)
+    world.create("pods", "t", pod("p"))
+    world.run(30.0)
+    assert len(world.requests("create events")) > 3
+    assert len(world.requests("patch pods/status")) == 1

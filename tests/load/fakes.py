@@ -65,6 +65,7 @@ class FakeTransport:
     def __init__(self) -> None:
         self.sent: list[tuple[Request, Any, FakeHandle]] = []
         self.closed = False
+        self.closings = 0
         self.at_once: tuple[int, bytes] | None = None
 
     def send(self, request: Request, sink: Any) -> FakeHandle:
@@ -78,6 +79,9 @@ class FakeTransport:
 
     def close(self) -> None:
         self.closed = True
+
+    def close_connections(self) -> None:
+        self.closings += 1
 
     def answer(self, index: int, status: int, *body: bytes, member: str = "member-0") -> None:
         sink = self.sent[index][1]

@@ -176,3 +176,10 @@ class TestOpenFiles:
     def test_no_limit_is_no_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(resource, "getrlimit", lambda _: (500, resource.RLIM_INFINITY))
         parse("-u", "100000")
+
+
+def test_a_fleet_may_be_told_what_its_kubelets_do() -> None:
+    options = parse("--fleet", "kube_proxy=true,qps=10", "--fleet", "watch_list=false")
+    assert options.fleet == {"kube_proxy": True, "qps": 10.0, "watch_list": False}
+    with pytest.raises(ConfigError, match="--fleet kube_prox=true: .* did you mean kube_proxy"):
+        parse("--fleet", "kube_prox=true")

@@ -11,12 +11,14 @@ import gevent
 import pytest
 
 from harness.apiserver.faults.spec import parse_spec
+from harness.load import plan as plans
 from harness.load import session as sessions
 from harness.load.arguments import RunOptions
-from harness.load.plan import Target, TargetMember
+from harness.load.plan import Plan, Target, TargetMember
 from harness.load.session import Session
 from harness.observe.record import read_events, read_manifest, read_table
 from harness.pool.emulated import PoolOptions
+from harness.transport.credentials import Credentials
 from harness.wire.errors import ConfigError
 from tests.load.fakes import FakeRunner, client
 from tests.load.plays import TINY
@@ -105,6 +107,13 @@ def test_a_failed_step_is_exit_code_1_and_a_missed_threshold_3(make: Makes, tmp_
     missed = make(record=tmp_path / "missed")
     missed.tell("scenario-ended", {"failures": [], "violations": ["p99 is 6 s"]})
     assert ended(missed)[:2] == ("completed", 3)
+
+
+def test_a_run_whose_figures_must_not_be_used_is_exit_code_4_whatever_threshold_it_missed(make: Makes) -> None:
+    session = make()
+    session.record.mark("the host could not keep up", invalid=True)
+    session.tell("scenario-ended", {"failures": [], "violations": ["p99 is 6 s"]})
+    assert ended(session)[1] == 4
 
 
 def test_the_cap_counts_from_the_first_kubelet(make: Makes, clock: Clock) -> None:
@@ -263,10 +272,11 @@ def test_what_was_counted_is_written_while_the_run_goes_on(make: Makes, clock: C
 def test_a_measurement_that_was_skipped_is_marked_but_spoils_nothing(make: Makes) -> None:
     session = make()
     session.tell("skipped-measurement", {"method": "Prometheus", "reason": "not here"})
-    session.tell("measurement", {"name": "x", "values": {}})
+    found = {"name": "x", "values": {}, "summary": {}, "at": "2026-01-01T00:00:00.000000Z"}
+    session.tell("measurement", found)
     session.over = True
     assert ended(session)[2] == [("not measured: Prometheus (not here)", False)]
-    assert session.record.manifest.results["measurements"] == [{"name": "x", "values": {}}]
+    assert session.record.manifest.results["measurements"] == [found]
 
 
 def test_faults_wait_for_the_load_and_end_with_the_run(make: Makes) -> None:
@@ -337,3 +347,81 @@ def test_a_folder_that_holds_a_run_or_cannot_hold_one_is_refused(make: Makes) ->
         make()
     with pytest.raises(ConfigError, match="--record /proc/x: cannot be written"):
         make(record=Path("/proc/x"))
+
+
+# ---- connections and credentials -------------------------------------------------------------------------------------
+def test_what_became_of_connections_is_summed_by_member(make: Makes) -> None:
+    session = make()
+    for counts in (
+        {"member-0": {"dialled": 2}},
+        {"member-0": {"dialled": 1, "lost": 1}, "member-1": {"goaway": 3}},
+    ):
+        session.take({"requests": [], "samples": [], "counts": {}, "connections": counts})
+    assert session.record.manifest.results["connections"] == {
+        "member-0": {"dialled": 3, "lost": 1},
+        "member-1": {"goaway": 3},
+    }
+
+
+EMPTY: dict[str, Any] = {"requests": [], "samples": [], "counts": {}}
+
+
+class Rotating:
+    """Credentials that are always due, and always new."""
+
+    def __init__(self) -> None:
+        self.fetched = 0
+
+    def due(self, now: float) -> bool:
+        return True
+
+    def fetch(self) -> Credentials:
+        self.fetched += 1
+        return Credentials(f"token-{self.fetched}")
+
+
+def with_fresh_credentials(make: Makes, runner: Any) -> tuple[Session, Rotating]:
+    session, rotation = make(), Rotating()
+    session._environment = SimpleNamespace(
+        runner=runner, swarmlet_context=None, parsed_options=SimpleNamespace()
+    )
+    session._plan = Plan(seed=1, kubelets=5, target=session._target)
+    session._keep_fresh(rotation, session._target)
+    return session, rotation
+
+
+def test_fresh_credentials_reach_the_workers_there_are_and_those_to_come(make: Makes) -> None:
+    sent: list[tuple[str, dict[str, str]]] = []
+    runner = SimpleNamespace(clients=(), send_message=lambda kind, data: sent.append((kind, data)))
+    session, _ = with_fresh_credentials(make, runner)
+    assert session._refresher is not None
+    session._refresher.look()
+    assert sent == [(sessions.CREDENTIALS, {"token": "token-1", "cert": "", "key": ""})]
+    told = plans.decode(getattr(session._environment.parsed_options, plans.OPTION))
+    assert told.target.token == session._target.token == "token-1"
+
+
+def test_in_one_process_they_reach_its_context(make: Makes) -> None:
+    session, _ = with_fresh_credentials(make, SimpleNamespace())
+    got: list[Credentials] = []
+    session._environment.swarmlet_context = SimpleNamespace(refresh=got.append, report=lambda: EMPTY)
+    assert session._refresher is not None
+    session._refresher.look()
+    assert [found.token for found in got] == ["token-1"]
+
+
+def test_a_refusal_that_a_worker_saw_fetches_fresh_ones(make: Makes) -> None:
+    runner = SimpleNamespace(clients=(), send_message=lambda *_: None)
+    session, rotation = with_fresh_credentials(make, runner)
+    session.tell("credentials-refused", {})
+    gevent.sleep(0)
+    assert rotation.fetched == 1
+    assert session.record.manifest.marks == []
+
+
+def test_credentials_that_cannot_be_renewed_make_the_run_invalid_once(make: Makes) -> None:
+    session = make()
+    for _ in range(2):
+        session.tell("credentials-refused", {})
+    session.over = True
+    assert ended(session)[2] == [("the server refuses our credentials (401)", True)]

@@ -11,6 +11,7 @@ from harness.client.machine import (
     Answered,
     Arm,
     Cancel,
+    CloseConnections,
     Closed,
     Disarm,
     Failed,
@@ -21,6 +22,7 @@ from harness.client.machine import (
     Received,
     Sample,
     Send,
+    UseCertificate,
 )
 from harness.load.shell import Shell
 from harness.load.statistics import Statistics
@@ -201,3 +203,36 @@ def test_a_machine_that_raises_is_stopped_and_its_owner_told(when: str) -> None:
     assert world.timers.pending == []
     world.shell.feed(Fired(("b",)))
     assert len(world.machine.events) == (1 if when == "event" else 0)
+
+
+def test_all_connections_are_closed_when_the_machine_says_so_and_that_is_counted() -> None:
+    world = World([CloseConnections("new certificate")])
+    assert world.transport.closings == 1
+    assert world.notes == [Sample("connections_closed", 1.0, (("why", "new certificate"),))]
+
+
+def test_a_certificate_goes_to_whoever_holds_the_key_and_is_dropped_where_nobody_does() -> None:
+    certificates: list[bytes] = []
+    world = World([UseCertificate(b"PEM")])
+    assert world.notes == []
+    shell = Shell(
+        "kubelet",
+        FakeMachine([UseCertificate(b"PEM")], last=[]),
+        world.transport,
+        world.timers,
+        world.statistics,
+        world.notes.append,
+        world.finished.append,
+        world.errors.append,
+        certificates.append,
+    )
+    shell.start()
+    assert certificates == [b"PEM"]
+
+
+def test_a_machine_hears_in_which_encoding_a_watch_is_answered() -> None:
+    world = World([Send(KEY, WATCH)])
+    _, sink, _ = world.transport.sent[0]
+    sink.on_head(200, {"content-type": "application/vnd.kubernetes.protobuf;stream=watch"}, "member-0")
+    opened = [event for _, event in world.machine.events if isinstance(event, Opened)]
+    assert [each.content_type for each in opened] == ["application/vnd.kubernetes.protobuf;stream=watch"]

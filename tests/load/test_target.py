@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.load.cluster.errands import Errands
 from harness.load.plan import Target, TargetMember
-from harness.load.probe import LEASES, probe, with_components
+from harness.load.probe import probe, with_components
 from harness.load.target import existing_target
 from harness.wire import rfc3339
 from harness.wire.errors import ConfigError
@@ -34,24 +35,54 @@ def kubeconfig(tmp_path: Path) -> str:
     return str(path)
 
 
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/"
+
+
 def where(target: Target) -> list[tuple[str, str, int]]:
     return [(member.name, member.host, member.port) for member in target.members]
 
 
 def test_a_kubeconfig_alone_is_enough(kubeconfig: str) -> None:
-    target = existing_target("", kubeconfig, ())
+    target, rotation, may_have_members, _ = existing_target("", kubeconfig, ())
     assert where(target) == [("apiserver", "api.example", 6443)]
     assert (target.tls, target.insecure, target.token) == (True, True, "secret")
+    assert (target.context, target.rotates, rotation, may_have_members) == ("c", False, None, True)
 
 
 def test_a_host_or_endpoints_replace_its_server(kubeconfig: str) -> None:
-    assert where(existing_target("https://other", kubeconfig, ())) == [("apiserver", "other", 443)]
-    target = existing_target("", kubeconfig, ("10.0.0.1:6443", "[::1]:6444"))
+    assert where(existing_target("https://other", kubeconfig, ()).target) == [("apiserver", "other", 443)]
+    target, _, may_have_members, _ = existing_target("", kubeconfig, ("10.0.0.1:6443", "[::1]:6444"))
+    assert not may_have_members
     assert where(target) == [("member-0", "10.0.0.1", 6443), ("member-1", "::1", 6444)]
 
 
+def test_the_proxy_of_the_environment_is_that_for_the_address_in_use(
+    kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    monkeypatch.setenv("NO_PROXY", "10.0.0.0/8")
+    assert existing_target("", kubeconfig, ()).target.proxy == "http://proxy:3128"
+    assert existing_target("https://10.0.0.1:6443", kubeconfig, ()).target.proxy == ""
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://proxy")
+    with pytest.raises(ConfigError, match="HTTPS_PROXY: socks5:// proxies are not supported"):
+        existing_target("", kubeconfig, ())
+
+
+def test_a_pods_own_credentials_are_taken_where_they_are_named_or_all_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+    for host, kubeconfig in (("", "in-cluster"), ("https://h", "")):
+        with pytest.raises(
+            ConfigError, match="in-cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT"
+        ):
+            existing_target(host, kubeconfig, ())
+
+
 def test_a_plain_host_needs_no_credentials() -> None:
-    target = existing_target("http://127.0.0.1:8001", "", ())
+    target = existing_target("http://127.0.0.1:8001", "", ()).target
     assert where(target) == [("apiserver", "127.0.0.1", 8001)]
     assert (target.tls, target.token) == (False, "")
 
@@ -138,7 +169,7 @@ def test_a_target_that_is_well_is_accepted(answers: Answers, paths: list[str]) -
         ({"/readyz": (503, "[-]etcd failed\n  readyz check failed")}, "HTTP 503: \\[-\\]etcd failed readyz"),
         ({"/readyz": (401, "who?")}, "refuses our credentials \\(401\\)"),
         ({}, "not ready: HTTP 404: not found"),
-        ({"/readyz": (500, "x" * 1000)}, "HTTP 500: x{200}$"),
+        ({"/readyz": (500, "x" * 1000)}, "HTTP 500: x{300}$"),
     ],
 )
 def test_a_target_that_is_not_is_refused_with_what_it_said(answers: Answers, text: str) -> None:
@@ -156,7 +187,11 @@ def silent(listener: socket.socket) -> int:
 
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize(
-    ("port", "text"), [(unused, "cannot be reached: Connection refused"), (silent, "no answer within 0.2 s")]
+    ("port", "text"),
+    [
+        (unused, "cannot be reached: cannot connect to .*: Connection refused"),
+        (silent, "no answer within 0.2 s"),
+    ],
 )
 def test_a_target_that_refuses_or_is_silent_is_given_up(
     tls: bool, port: Callable[[socket.socket], int], text: str
@@ -176,7 +211,10 @@ def test_one_bad_member_of_several_is_named() -> None:
 
 
 def test_something_that_speaks_no_tls_is_said_not_to() -> None:
-    with serving({}) as (target, _), pytest.raises(ConfigError, match=r"cannot be reached: .*SSL"):
+    with (
+        serving({}) as (target, _),
+        pytest.raises(ConfigError, match=r"cannot be reached: TLS handshake with .* wrong version number"),
+    ):
         probe(Target(target.members, tls=True, insecure=True))
 
 
@@ -201,6 +239,7 @@ def lease(age_s: float) -> tuple[int, str]:
 def test_a_component_is_at_work_where_its_lease_was_renewed_lately(
     answers: Answers, found: tuple[bool, bool]
 ) -> None:
-    with serving({LEASES + name: answer for name, answer in answers.items()}) as (target, _):
-        target = with_components(target, NOW)
+    served = {LEASES + name: answer for name, answer in answers.items()}
+    with serving(served) as (target, _), Errands(target) as errands:
+        target = with_components(errands, NOW)
     assert (target.has_scheduler, target.has_controllers) == found

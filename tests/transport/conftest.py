@@ -139,6 +139,9 @@ def connect(timers: Timers) -> Iterator[Callable[..., Transport]]:
             headers=options.pop("headers", None),
             path_prefix=options.pop("path_prefix", ""),
             server_name=options.pop("server_name", ""),
+            bearer=options.pop("bearer", None),
+            proxy=options.pop("proxy", None),
+            tally=options.pop("tally", None),
             options=TransportOptions(**options),
             rng=random.Random(2),
         )

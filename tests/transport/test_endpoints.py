@@ -29,6 +29,33 @@ def test_round_robin_takes_each_in_turn():
     assert set(drawn) == set(THREE)
 
 
+def test_a_pinned_node_stays_where_it_is():
+    endpoints = Endpoints(THREE, random.Random(7), "pinned")
+    assert len({endpoints.choose() for _ in range(20)}) == 1
+    firsts = Counter(Endpoints(THREE, random.Random(seed), "pinned").choose().member for seed in range(300))
+    assert min(firsts[member.member] for member in THREE) > 60, "nodes are spread"
+
+
+def test_a_pinned_node_goes_on_to_the_next_while_its_member_is_down_and_back_then():
+    endpoints = Endpoints(THREE, random.Random(7), "pinned")
+    home = endpoints.choose()
+    endpoints.failed(home)
+    second = endpoints.choose()
+    endpoints.failed(home)  # of another dial that had begun before
+    assert endpoints.choose() is second
+    endpoints.failed(second)
+    assert len({home, second, endpoints.choose()}) == 3
+    endpoints.succeeded()
+    assert endpoints.choose() is home
+
+
+def test_failures_do_not_move_other_policies():
+    endpoints = Endpoints(THREE, random.Random(7), "round-robin")
+    first = endpoints.choose()
+    endpoints.failed(first)
+    assert [endpoints.choose() for _ in range(3)][-1] is first
+
+
 @pytest.mark.parametrize(
     ("addresses", "policy", "said"), [([], "random", "at least one"), (THREE, "least", "round-robin")]
 )

@@ -6,7 +6,8 @@ import gevent
 import pytest
 from gevent.event import Event
 
-from harness.transport.dispatch import TURN_ITEMS, Dispatcher
+from harness.transport import dispatch
+from harness.transport.dispatch import Dispatcher
 from harness.transport.timers import COMPACT_ABOVE, Timers
 
 
@@ -123,15 +124,16 @@ def test_a_flush_without_work_happens_too(dispatcher):
     wait_for(done)
 
 
-def test_others_get_their_turn_between_many_items(dispatcher):
+def test_others_get_their_turn_when_one_has_lasted_long_enough(dispatcher, monkeypatch):
+    monkeypatch.setattr(dispatch, "TURN_S", 0.0)
     count, seen_at, done = [], [], Event()
-    for _ in range(3 * TURN_ITEMS):
+    for _ in range(30):
         dispatcher.push(lambda: count.append(1))
     dispatcher.push(done.set)
     greenlet = gevent.spawn(lambda: seen_at.append(len(count)))
     wait_for(done)
     greenlet.join()
-    assert seen_at[0] < 3 * TURN_ITEMS
+    assert seen_at[0] < 30
 
 
 def test_work_that_blocks_delays_what_is_behind_it_and_breaks_nothing(dispatcher):

@@ -26,6 +26,12 @@ def recorded() -> list[tuple[str, bytes, dict[str, Any]]]:
     return found
 
 
+def streams() -> list[bytes]:
+    """Watches as they were recorded, frame after frame."""
+    cases = json.loads((_DATA / "recorded.json").read_text())
+    return [b64decode(case["body_b64"]) for case in cases if "json" not in case]
+
+
 def kubectl() -> dict[str, bytes]:
     """What kubectl v1.32 posts, by command."""
     cases = json.loads((_DATA / "kubectl.json").read_text())
@@ -68,3 +74,12 @@ def raw_object(body: bytes) -> bytes:
     while size[0] & 0x80:
         size = size[1:]
     return size[1:-4]
+
+
+def contained(part: Any, whole: Any) -> bool:
+    """Is `part` in `whole`, but for what omitempty leaves out?"""
+    if isinstance(part, dict):
+        return all(contained(item, (whole or {}).get(key)) for key, item in part.items())
+    if isinstance(part, list):
+        return len(part) == len(whole or []) and all(map(contained, part, whole or []))
+    return bool(part == whole or (whole is None and not part))

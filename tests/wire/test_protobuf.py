@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.wire.errors import SwarmletError
-from harness.wire.protobuf import ProtobufError, decode_object, encode_object, objects, pods
-from harness.wire.protobuf.schema import ANY_VERSION, KINDS, message, message_of
-from tests.wire.protobuf_bytes import envelope, kubectl, put, recorded
+from harness.wire.protobuf import (
+    ProtobufError,
+    access,
+    decode_object,
+    definitions,
+    devices,
+    encode_object,
+    network,
+    objects,
+    pods,
+    scaling,
+    storage,
+    webhooks,
+    workloads,
+)
+from harness.wire.protobuf.schema import ANY_VERSION, KINDS, RENAMED, message, message_of
+from harness.wire.protobuf.views import ViewDecoder
+from harness.wire.watching import ProtobufWatchDecoder, encode_frame
+from tests.wire.protobuf_bytes import envelope, kubectl, put, recorded, streams
 
 RECORDED = recorded()
 NAMES = [name for name, _, _ in RECORDED]
@@ -148,6 +165,9 @@ def test_a_field_that_comes_twice_is_merged_as_go_merges_it() -> None:
     assert config_map(put(1, put(1, "a")) + put(1, put(1, "")))["metadata"] == {}
     spec = put(2, b"") + put(2, put(2, put(1, "c")))
     assert decode_object(envelope("v1", "Pod", spec))["spec"]["containers"] == [{"name": "c"}]
+    request = put(2, b"") + put(2, put(3, put(3, "s")))
+    token = decode_object(envelope("authentication.k8s.io/v1", "TokenRequest", request))
+    assert token["spec"]["boundObjectRef"] == {"name": "s"}
 
 
 def test_unknown_fields_of_any_wire_type_are_skipped() -> None:
@@ -205,7 +225,7 @@ def test_delete_options_are_read_in_every_group_version() -> None:
         (envelope("v1", "Pod", put(1, put(1, b"\xff"))), "proto: invalid UTF-8 in a string"),
         (
             envelope("v1", "Pod", put(1, put(17, put(7, put(1, "{"))))),
-            "fieldsV1 is no JSON: Input data was truncated",
+            "raw bytes that are no JSON: Input data was truncated",
         ),
     ],
 )
@@ -222,7 +242,7 @@ def test_what_is_wrong_with_a_body_is_said(body: bytes, text: str) -> None:
     [
         ({}, "no kind or apiVersion: None, None"),
         (
-            {"kind": "Deployment", "apiVersion": "apps/v1"},
+            {"kind": "Deployment", "apiVersion": "apps/v2"},
             "no protobuf message for kind 'Deployment' in version",
         ),
         ({"kind": "Pod", "apiVersion": "v1", "spec": []}, "Pod: 'list' object has no attribute 'get'"),
@@ -238,11 +258,14 @@ def test_what_cannot_be_encoded_is_said(value: dict[str, Any], text: str) -> Non
 
 def test_every_message_type_of_the_table_is_whole_and_of_use() -> None:
     """Types that a line refers to exist (else KeyError), numbers and names are unique, no line is unused."""
-    used = set(ANY_VERSION) | {"ListMeta"} | {kind for kinds in KINDS.values() for kind in kinds}
-    lines = [line for line in (objects.MESSAGES + pods.MESSAGES).splitlines() if line and line[0] != " "]
-    names = [line.partition(":")[0] for line in lines]
+    used = set(ANY_VERSION) | {"ListMeta"} | set(RENAMED.values())
+    used |= {kind for kinds in KINDS.values() for kind in kinds}
+    modules = (access, definitions, devices, network, objects, pods, scaling, storage, webhooks, workloads)
+    text = "".join(module.MESSAGES for module in modules)
+    names = [line.partition(":")[0] for line in text.splitlines() if line and line[0] != " "]
     assert len(names) == len(set(names))
-    columns = (objects.MESSAGES + pods.MESSAGES).count(";") + len(names)
+    without_fields = ["CustomResourceSubresourceStatus"]
+    columns = text.count(";") + len(names) - len(without_fields)
     assert sum(len(message(name).fields) for name in names) == columns
     for name in names:
         fields = message(name).ordered
@@ -293,3 +316,114 @@ def test_a_volume_s_source_is_part_of_its_spec() -> None:
         "csi": {"driver": "d", "volumeHandle": "h"},
         "accessModes": ["ReadWriteOnce"],
     }
+
+
+def test_a_deployment_of_kubectl_is_read() -> None:
+    labels = put(11, put(1, "app") + put(2, "x"))
+    selector = put(2, put(1, put(1, "app") + put(2, "x")))
+    template = put(3, put(1, labels + put(8, b"")) + put(2, put(2, put(1, "y") + put(2, "y") + put(8, b""))))
+    raw = put(1, put(1, "x") + labels) + put(2, put(1, 1) + selector + template + put(4, put(1, "")))
+    deployment = decode_object(envelope("apps/v1", "Deployment", raw))
+    assert deployment["spec"] == {
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": "x"}},
+        "template": {
+            "metadata": {"labels": {"app": "x"}},
+            "spec": {"containers": [{"name": "y", "image": "y", "resources": {}}]},
+        },
+        "strategy": {},
+    }
+
+
+def test_one_name_of_two_kinds_is_told_apart_by_the_version() -> None:
+    old = decode_object(envelope("autoscaling/v1", "HorizontalPodAutoscaler", put(2, put(3, 5) + put(4, 80))))
+    assert old["spec"] == {"maxReplicas": 5, "targetCPUUtilizationPercentage": 80}
+    newer = decode_object(envelope("events.k8s.io/v1", "Event", put(8, put(3, "p")) + put(10, "text")))
+    assert (newer["regarding"], newer["note"]) == ({"name": "p"}, "text")
+    claim = put(2, put(1, put(1, put(1, "r") + put(2, put(1, "c")))))
+    found = decode_object(envelope("resource.k8s.io/v1", "ResourceClaim", claim))
+    requests = found["spec"]["devices"]["requests"]
+    assert requests == [{"name": "r", "exactly": {"deviceClassName": "c"}}]
+
+
+def test_the_extra_of_a_user_is_lists_of_strings() -> None:
+    entry = put(1, "scopes") + put(2, put(1, "a") + put(1, ""))
+    spec = put(2, put(3, "u") + put(5, entry) + put(5, put(1, "none")))
+    review = decode_object(envelope("authorization.k8s.io/v1", "SubjectAccessReview", spec))
+    assert review["spec"] == {"user": "u", "extra": {"scopes": ["a", ""], "none": None}}
+    assert put(5, entry) in encode_object(review)
+
+
+def test_raw_json_stays_json() -> None:
+    revision = decode_object(envelope("apps/v1", "ControllerRevision", put(2, put(1, '{"a":[1,null]}'))))
+    assert revision["data"] == {"a": [1, None]}
+    assert put(2, put(1, '{"a":[1,null]}')) in encode_object(revision)
+    assert decode_object(envelope("apps/v1", "ControllerRevision", b"")) == {
+        "kind": "ControllerRevision",
+        "apiVersion": "apps/v1",
+        "data": None,
+        "revision": 0,
+    }
+
+
+def test_the_schemas_of_a_definition_may_hold_themselves() -> None:
+    properties = {
+        "any": {"x-kubernetes-preserve-unknown-fields": True, "nullable": True, "default": None},
+        "count": {"type": "integer", "minimum": 0, "maximum": 1e21, "multipleOf": 0.5, "enum": [0, None]},
+        "list": {"type": "array", "items": {"type": "string", "default": ""}},
+        "tuple": {"items": [{"type": "string"}, {}]},
+        "map": {"additionalProperties": {"properties": {"deep": {"type": "boolean"}}}},
+        "open": {"additionalProperties": True},
+        "closed": {"additionalProperties": False, "dependencies": {"a": ["b"], "c": {"type": "object"}}},
+    }
+    version = {"name": "v1", "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}}}
+    definition = {
+        "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "spec": {"versions": [version]},
+    }
+    found = decode_object(encode_object(definition))
+    read = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    assert read.pop("any") == {"x-kubernetes-preserve-unknown-fields": True, "nullable": True}
+    del properties["any"]
+    assert read == properties
+    assert isinstance(read["count"]["minimum"], int)
+
+
+def test_a_double_in_another_form_is_refused() -> None:
+    for form in (b"\x48\x01", b"\x4a\x01\x00"):
+        schema = put(2, put(7, put(4, put(1, form))))
+        with pytest.raises(ProtobufError, match="wrong wireType"):
+            decode_object(envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", schema))
+
+
+class _Device(msgspec.Struct):
+    name: str
+    attributes: dict[str, dict[str, Any]] = {}
+
+
+class _SliceSpec(msgspec.Struct):
+    devices: list[_Device]
+
+
+class _Slice(msgspec.Struct):
+    spec: _SliceSpec
+
+
+def test_a_view_reads_maps_of_messages() -> None:
+    attributes: dict[str, dict[str, Any]] = {"model": {"string": "m"}, "empty": {}, "slot": {"int": 0}}
+    body = encode_object(
+        {
+            "kind": "ResourceSlice",
+            "apiVersion": "resource.k8s.io/v1",
+            "spec": {"driver": "d", "devices": [{"name": "gpu", "attributes": attributes}]},
+        }
+    )
+    assert ViewDecoder(_Slice).decode(body) == _Slice(_SliceSpec([_Device("gpu", attributes)]))
+
+
+@pytest.mark.parametrize("stream", streams())
+def test_the_frames_of_a_watch_are_those_that_the_server_sent(stream: bytes) -> None:
+    events = ProtobufWatchDecoder().feed(stream)
+    assert events
+    assert b"".join(encode_frame(kind, body) for kind, body in events) == stream

@@ -133,6 +133,33 @@ def test_scalars_are_deleted_from_a_set() -> None:
         _apply(original, {"metadata": {"$deleteFromPrimitiveList/finalizers": "b"}})
 
 
+def test_what_a_patch_adds_to_a_set_it_can_delete_again() -> None:
+    patch = {"finalizers": ["a", "b"], "$deleteFromPrimitiveList/finalizers": ["a"]}
+    assert _apply({"metadata": {"finalizers": ["c"]}}, {"metadata": patch}) == {
+        "metadata": {"finalizers": ["b", "c"]}
+    }
+
+
+def test_elements_that_are_all_there_merge_in_place() -> None:
+    original = {
+        "conditions": [{"type": "A", "status": "False", "reason": "r"}, {"type": "B", "status": "True"}]
+    }
+    patch = {"conditions": [{"type": "A", "status": "True", "reason": None}, {"type": "B", "x": {"y": None}}]}
+    result = _apply({"status": original}, {"status": patch})["status"]["conditions"]
+    assert result == [{"type": "A", "status": "True"}, {"type": "B", "status": "True", "x": {}}]
+
+
+def test_of_elements_with_one_key_the_first_is_merged() -> None:
+    original = {"conditions": [{"type": "A", "n": 1}, {"type": "A", "n": 2}]}
+    patch = {"conditions": [{"type": "A", "m": 1}, {"type": "A", "m": 2}]}
+    result = _apply({"status": original}, {"status": patch})["status"]["conditions"]
+    assert result == [{"type": "A", "n": 1, "m": 2}, {"type": "A", "n": 2}]
+
+
+def test_a_field_without_a_name_is_a_field() -> None:
+    assert _apply({"": 1, "a": 2}, {"": {"b": None}}) == {"": {}, "a": 2}
+
+
 def test_an_element_is_deleted_by_its_key() -> None:
     result = _spec(
         {"containers": _containers("a", "b", "c")}, {"containers": [{"$patch": "delete", "name": "b"}]}

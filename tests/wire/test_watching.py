@@ -18,6 +18,7 @@ from harness.wire.watching import (
     WatchDecoder,
     WatchError,
     encode_event,
+    encode_events,
 )
 
 POD = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","resourceVersion":"5"}}'
@@ -28,6 +29,12 @@ def test_an_event_is_one_line() -> None:
     assert encode_event(ADDED, POD) == line
     assert encode_event(ADDED, POD + b"\n") == line
     assert encode_event("CUSTOM", b"{}") == b'{"type":"CUSTOM","object":{}}\n'
+
+
+def test_several_events_are_as_many_lines() -> None:
+    bodies = [POD, b"{}", POD]
+    assert encode_events(MODIFIED, bodies) == b"".join(encode_event(MODIFIED, body) for body in bodies)
+    assert encode_events(ADDED, []) == b""
 
 
 def test_whole_lines_leave_nothing_behind() -> None:

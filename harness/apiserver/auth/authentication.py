@@ -89,6 +89,7 @@ class Authenticator:
         self._tokens = dict(tokens)
         self._accounts = accounts
         self._wall = wall
+        self._headers = {f"Bearer {token}": user for token, user in tokens.items() if token}
         self._certified: dict[str, UserInfo | None] = {}  # by the certificate's fingerprint
         self._attempts = {
             result: metrics.authentication_attempts.labels(result) for result in ("success", "error")
@@ -139,6 +140,9 @@ class Authenticator:
         return known[fingerprint]
 
     def _user(self, header: str) -> UserInfo | None:
+        known = self._headers.get(header)
+        if known is not None:
+            return known
         scheme, _, token = header.strip().partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:

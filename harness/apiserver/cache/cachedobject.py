@@ -58,9 +58,12 @@ class CachedObject:
 
     `body` is its JSON with resourceVersion; `fields` are what field selectors see: metadata.name,
     metadata.namespace (namespaced resources) and those of the resource's row, absent ones as upstream's defaults.
+    `protobuf` is set once somebody has needed it (`views.protobuf`).
     """
 
-    __slots__ = ("_attributes", "_positions", "body", "key", "labels", "name", "namespace", "revision")
+    __slots__ = ("_attributes", "_positions", "body", "key", "labels", "name", "namespace", "protobuf", "revision")
+
+    protobuf: bytes
 
     def __init__(
         self,

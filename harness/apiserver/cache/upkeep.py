@@ -24,7 +24,7 @@ POLL_PERIOD_S = 15.0  # compactor.go: compactorPollPeriod
 
 
 class Upkeep:
-    """Of all caches of one member."""
+    """Of all caches of one member: those it starts with, and those that come with custom resources."""
 
     def __init__(
         self,
@@ -37,36 +37,50 @@ class Upkeep:
         random: Callable[[str], Random],
     ) -> None:
         """`random` makes a source of its own for a purpose."""
-        self._cachers = cachers
         self._clock = clock
+        self._host = host
+        self._metrics = metrics
+        self._random = random
         self._storage = storage
         self._gates = gates
         self._compacted = 0
         self._timer: Timer | None = None
-        self._checkers = [
-            ConsistencyChecker(
-                cacher,
-                StoreLister(cacher.resource, storage, metrics),
-                clock,
-                host,
-                metrics,
-                random(f"checks of {cacher.resource.group_resource}"),
-            )
-            for cacher in cachers
-        ]
+        self._started = False
+        self._checkers = {cacher: self._checker(cacher) for cacher in cachers}
+
+    def _checker(self, cacher: Cacher) -> ConsistencyChecker:
+        return ConsistencyChecker(
+            cacher,
+            StoreLister(cacher.resource, self._storage, self._metrics),
+            self._clock,
+            self._host,
+            self._metrics,
+            self._random(f"checks of {cacher.resource.group_resource}"),
+        )
+
+    def keep(self, cacher: Cacher) -> None:
+        """One more cache, from now on."""
+        checker = self._checkers[cacher] = self._checker(cacher)
+        if self._started and self._gates.detect_cache_inconsistency:
+            checker.start()
+
+    def leave(self, cacher: Cacher) -> None:
+        """A cache that is no longer kept."""
+        self._checkers.pop(cacher).stop()
 
     def start(self) -> None:
+        self._started = True
         if self._gates.list_from_cache_snapshot:
             self._arm()
         if self._gates.detect_cache_inconsistency:
-            for checker in self._checkers:
+            for checker in self._checkers.values():
                 checker.start()
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for checker in self._checkers:
+        for checker in self._checkers.values():
             checker.stop()
 
     def verify(self) -> Promise[list[Verdict]]:
@@ -74,7 +88,7 @@ class Upkeep:
         return spawn(self._verify()).outcome
 
     async def _verify(self) -> list[Verdict]:
-        return [await checker.check() for checker in self._checkers]
+        return [await checker.check() for checker in list(self._checkers.values())]
 
     # ---- compaction
     def _arm(self) -> None:
@@ -87,7 +101,7 @@ class Upkeep:
             compacted = self._compacted  # it will be asked again
         if compacted > self._compacted:
             self._compacted = compacted
-            for cacher in self._cachers:
+            for cacher in self._checkers:
                 cacher.compact(compacted)
         if self._timer is not None:
             self._arm()

@@ -7,6 +7,7 @@ resource's indexed field, snapshots (which `snapshots` explains).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -222,11 +223,11 @@ class WatchCache:
         if not limit:
             items = list(objects) if everything else [obj for obj in objects if selection.matches(obj)]
             return Listing(items, revision, fetched=total, by_index=index)
-        items = []
-        seen = 0
-        for obj in objects:
+        items = list(islice(objects, limit)) if everything else []
+        seen = len(items)
+        for obj in () if everything else objects:
             seen += 1
-            if everything or selection.matches(obj):
+            if selection.matches(obj):
                 items.append(obj)
                 if len(items) == limit:
                     break

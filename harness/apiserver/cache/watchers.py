@@ -19,7 +19,7 @@ from harness.apiserver.clock import Promise, spawn
 from harness.apiserver.model.capacity import Host
 from harness.wire.selectors import FieldSelector, LabelSelector
 from harness.wire.status import Status
-from harness.wire.watching import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, encode_event
+from harness.wire.watching import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, encode_event, encode_events
 
 Transform = Callable[[str, CachedObject], bytes | None]
 """(type, object) -> the event's line, or None to leave it out: for Table and PartialObjectMetadata watches."""
@@ -82,7 +82,7 @@ class WatchOptions(msgspec.Struct, frozen=True):
     are found by the cacher. `resource_version` None means unset. `send_initial_events` None means unset: true where
     resource_version is unset or 0, as upstream's conversion has it (am/apis/meta/internalversion/defaults.go).
     `timeout_s` None draws 1800 to 3600 s (--min-request-timeout). `event_us` is what the host pays for an event, None
-    for `Costs.watch_event_us`.
+    for `Costs.watch_event_us`. `error` makes the event of a Status in JSON, None for one in JSON.
     """
 
     namespace: str = ""
@@ -95,6 +95,7 @@ class WatchOptions(msgspec.Struct, frozen=True):
     timeout_s: float | None = None
     transform: Transform | None = None
     event_us: float | None = None
+    error: Callable[[bytes], bytes] | None = None
 
 
 class CacheEvent:
@@ -214,6 +215,7 @@ class Watcher:
         "_drain",
         "_draining",
         "_end",
+        "_error",
         "_everything",
         "_initial",
         "_opened",
@@ -254,6 +256,7 @@ class Watcher:
         self.blocking = False
         self.stopped = False
         self._transform = options.transform
+        self._error = options.error
         self._owner = owner
         self._sink = sink
         self._queue: list[bytes] = []
@@ -394,18 +397,18 @@ class Watcher:
             self.stop()
             if not self._opened:
                 self._sink.opened()
-            self._sink.write(encode_event(ERROR, status.body()))
+            body = status.body()
+            self._sink.write(encode_event(ERROR, body) if self._error is None else self._error(body))
             self._sink.finish()
 
     # ---- delivery
     async def _begin(self, initial: Initial) -> None:
-        transform = self._transform or _plain
         try:
             for chunk, cost_us in initial.chunks():
                 await self._owner.host.work(cost_us)
-                encoded = [line for kind, obj in chunk if (line := transform(kind, obj)) is not None]
-                if encoded and not self.stopped:
-                    self._write_initial(encoded)
+                events, data = self._encoded(chunk)
+                if events and not self.stopped:
+                    self._write_initial(events, data)
                 if self._drain is not None:
                     await self._drain
         except Outrun:
@@ -421,10 +424,20 @@ class Watcher:
         if self.blocking and not self.full:  # the second channel has become free
             self._owner.freed(self)
 
-    def _write_initial(self, lines: list[bytes]) -> None:
-        data = b"".join(lines)
+    def _encoded(self, chunk: Sequence[tuple[str, CachedObject]]) -> tuple[int, bytes]:
+        """How many lines, and these."""
+        transform = self._transform or _plain
+        if transform is _plain and chunk:
+            first = chunk[0][0]
+            bodies = [obj.body for kind, obj in chunk if kind == first]
+            if len(bodies) == len(chunk):  # as all but the last chunk are
+                return len(chunk), encode_events(first, bodies)
+        lines = [line for kind, obj in chunk if (line := transform(kind, obj)) is not None]
+        return len(lines), b"".join(lines)
+
+    def _write_initial(self, events: int, data: bytes) -> None:
         self._sink.write(data)
-        self._owner.sent(len(lines), len(data))
+        self._owner.sent(events, len(data))
         if self._sink.buffered > STALLED_BYTES:
             self._drain = Promise()
             self._sink.on_drain(self._drained)

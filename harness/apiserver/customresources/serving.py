@@ -45,11 +45,13 @@ class CustomViewRegistry(ViewRegistry):
 
 class Maker(msgspec.Struct, frozen=True):
     """What a member makes of rows: `source` a cache that is not started, `endpoint` what answers requests,
-    `lister` what reads the store."""
+    `lister` what reads the store. It is told which caches are there (`keep`) and which no longer (`leave`)."""
 
     source: Callable[[Resource], Cacher]
     endpoint: Callable[[Resource, Strategy, Cacher, type[Registry]], Endpoint]
     lister: Callable[[Resource], StoreLister]
+    keep: Callable[[Cacher], None]
+    leave: Callable[[Cacher], None]
 
 
 class _Kind(msgspec.Struct):
@@ -116,6 +118,7 @@ class CustomResources:
         kind = _Kind(served, versions, self._maker.source(served.stored), [], [], _is_terminating(definition))
         self._kinds[name] = kind
         kind.source.start()
+        self._maker.keep(kind.source)
         spawn(self._serve(name, kind))
 
     async def _serve(self, name: str, kind: _Kind) -> None:
@@ -133,6 +136,7 @@ class CustomResources:
     def _withdraw(self, name: str) -> None:
         kind = self._kinds.pop(name, None)
         if kind is not None:
+            self._maker.leave(kind.source)
             kind.source.stop()
             self._publish()
 

@@ -9,7 +9,7 @@ import msgspec
 from harness.apiserver.apierrors import bad_request, conflict
 from harness.apiserver.auth.authentication import UserInfo
 from harness.apiserver.auth.authorization import Decision, forbidden_status
-from harness.apiserver.handlers.bodies import without_nulls
+from harness.apiserver.handlers.bodies import settled_nulls
 from harness.apiserver.handlers.call import Answer, Call, Object
 from harness.apiserver.handlers.options import WriteOptions, write_options
 from harness.apiserver.handlers.shaping import object_answer
@@ -101,7 +101,7 @@ def merged(call: Call, live: Object | None, applied: Object, options: WriteOptio
     fields = registry.fields.of(call.info.subresource)
     made = fields.apply(live, applied, options.manager, options.force, registry.context().now)
     entries = made["metadata"].pop("managedFields", None)  # the larger part, and it has no nulls
-    new: Object = without_nulls(made)
+    new = settled_nulls(made, call.resource)
     if entries:
         new["metadata"]["managedFields"] = entries
     return new

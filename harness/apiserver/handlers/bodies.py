@@ -6,11 +6,10 @@ import operator
 from typing import Any
 
 import msgspec
-import yaml
 
 from harness.apiserver.apierrors import bad_request
 from harness.apiserver.handlers.negotiate import JSON, PROTOBUF, YAML
-from harness.apiserver.handlers.yamltext import check_aliases
+from harness.apiserver.handlers.yamltext import YamlError, from_yaml
 from harness.apiserver.resources import RESOURCES, Resource
 from harness.apiserver.schema.scalars import WRITTEN_AS_NULL
 from harness.wire import protobuf
@@ -22,7 +21,6 @@ _decode = msgspec.json.Decoder().decode
 _KINDS = {(resource.api_version, resource.kind) for resource in RESOURCES}
 _GO_NAMES = {list: "array", str: "string", bool: "bool", type(None): "null"}
 _SHOWN_BYTES = 1000
-_YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def decode_json(body: bytes) -> Any:
@@ -55,7 +53,9 @@ def decode_object(
         go = _GO_NAMES.get(type(value), "number")
         text = f"json: cannot unmarshal {go} into Go value of type struct"
         raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {text}", body)
-    new: Object = without_nulls(value) if b"null" in body or media_type == YAML else value
+    new: Object = value
+    if b"null" in body or media_type == YAML:
+        new = settled_nulls(value, resource) if kind == resource.kind else without_nulls(value)
     given_kind, given_version = new.get("kind") or kind, new.get("apiVersion") or version
     if (given_kind, given_version) != (kind, version):
         raise _wrong_kind(given_kind, given_version, kind)
@@ -84,6 +84,16 @@ def without_nulls(value: Any) -> Any:
     else:
         return value
     return value if same else kept
+
+
+def settled_nulls(value: Object, resource: Resource) -> Object:
+    """An object of `resource` without the nulls that its Go type would not hold: a custom resource has one only for its
+    metadata, of all else its schema says what may be null."""
+    metadata = value.get("metadata")
+    if not resource.custom or not isinstance(metadata, dict):
+        settled: Object = without_nulls(value)
+        return settled
+    return {**value, "metadata": without_nulls(metadata)}
 
 
 def decode_options(body: bytes, media_type: str) -> Object | None:
@@ -116,15 +126,9 @@ def _from_protobuf(body: bytes, kind: str) -> Object:
 
 def _from_yaml(body: bytes, kind: str) -> Any:
     try:
-        value = yaml.load(body, _YAML)  # noqa: S506  # a safe loader
-        if b"*" in body:
-            check_aliases(value)
-        return msgspec.json.decode(msgspec.json.encode(value))
-    except yaml.YAMLError as error:
-        text = str(error).replace("\n", " ")
-        raise _unrecognized(
-            kind, f"couldn't get version/kind; error converting YAML to JSON: yaml: {text}", body
-        ) from None
+        return from_yaml(body)
+    except YamlError as error:
+        raise _unrecognized(kind, f"couldn't get version/kind; {error}", body) from None
 
 
 def _unrecognized(kind: str, why: str, body: bytes) -> StatusError:

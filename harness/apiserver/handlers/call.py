@@ -42,11 +42,11 @@ class Call(msgspec.Struct, gc=False):
     representation: Representation
     etcd_us: float | None = None
 
-    def caller(self, dry_run: bool = False) -> Caller:
+    def caller(self, dry_run: bool = False, typed: bool = False) -> Caller:
         info = self.info
         namespace = info.namespace if self.resource.namespaced else ""
         manager = info.query.get("fieldManager") or manager_of(self.exchange.headers.get("user-agent", ""))
-        return Caller(self.user, namespace, info.name, info.subresource, dry_run, self.etcd_us, manager)
+        return Caller(self.user, namespace, info.name, info.subresource, dry_run, self.etcd_us, manager, typed)
 
 
 @lru_cache(maxsize=256)

@@ -14,8 +14,9 @@ import msgspec
 import yaml
 
 from harness.apiserver.apierrors import bad_request, invalid
-from harness.apiserver.handlers.bodies import without_nulls
+from harness.apiserver.handlers.bodies import settled_nulls
 from harness.apiserver.handlers.negotiate import PROTOBUF, YAML
+from harness.apiserver.resources import Resource
 from harness.apiserver.schema import Schema
 from harness.apiserver.schema.checked import check_of, no_key_is_lost
 from harness.apiserver.schema.decode import Decoded, decode_strictly, decode_value, repeated_keys
@@ -110,6 +111,7 @@ class PatchFields:
         self._media_type = media_type
         self._body = body
         self._validation = validation
+        self._read: Any = None
         self._repeated = [] if validation == IGNORE else self._repeated_keys()
         self.warnings: list[str] = []
         self.careful = False
@@ -117,7 +119,7 @@ class PatchFields:
     def _repeated_keys(self) -> list[str]:
         """Keys that stand twice in the patch itself; a body that is no JSON is for whoever applies it."""
         try:
-            value = _decode(self._body)
+            value = self._read = _decode(self._body)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return []
         if no_key_is_lost(self._body, value) and self._media_type != JSON_PATCH:
@@ -126,18 +128,23 @@ class PatchFields:
             return repeated_keys(self._body)
         return [f"json patch {fault}" for fault in decode_strictly(self._body, _OPERATIONS).strict]
 
-    def begin(self) -> None:
-        """An attempt to apply the patch. Raises StatusError 422 where repeated keys are refused."""
+    def begin(self) -> Any:
+        """An attempt to apply the patch. Raises StatusError 422 where repeated keys are refused. What has been read of
+        the body already, for the first attempt only: objects come to share parts with it."""
         self.warnings = []
         if self._repeated:
             self.heard(Decoded(None, []), None)
+        read, self._read = self._read, None
+        return read
 
-    def without_nulls(self, patched: Object, schema: Schema) -> Object:
+    def without_nulls(self, patched: Object, schema: Schema, resource: Resource) -> Object:
         """A patched object without the nulls that the patch has brought: in lists they are zero values. Raises
         StatusError 422 where that cannot be decoded."""
-        if _NULL_ITEM.search(self._body) is None:
+        body = self._body
+        as_members = body.count(b":null") == body.count(b"null")  # all of them: a look that costs next to nothing
+        if as_members or _NULL_ITEM.search(body) is None or resource.custom:
             # A strategic merge has dropped those of objects itself.
-            return patched if self._media_type == STRATEGIC_MERGE_PATCH else without_nulls(patched)
+            return patched if self._media_type == STRATEGIC_MERGE_PATCH else settled_nulls(patched, resource)
         decoded = decode_value(patched, schema)
         self.heard(decoded, patched)
         settled: Object = decoded.value

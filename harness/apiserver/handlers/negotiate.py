@@ -41,22 +41,25 @@ _HUMANS = ("curl", "Wget", "Mozilla/5.0")
 _VIEWS = {view.value: view for view in View if view.value}
 
 
-def negotiate(accept: str) -> Representation:
-    """The first acceptable clause. Raises StatusError 406 where there is none. Protobuf is not served: clients that
-    prefer it also accept JSON."""
+def negotiate(accept: str, protobuf: bool = False, custom: bool = False) -> Representation:
+    """The first acceptable clause. Raises StatusError 406 where there is none. `protobuf`: it is offered, else clients
+    that prefer it also accept JSON; of `custom` resources it can hold metadata alone."""
     if not accept or accept in (JSON, "*/*"):
         return _PLAIN
-    return _parse(accept)
+    return _parse(accept, protobuf, custom)
 
 
 @lru_cache(maxsize=256)
-def _parse(accept: str) -> Representation:
+def _parse(accept: str, protobuf: bool, custom: bool) -> Representation:
     for media_type, values in sorted(map(_clause, accept.split(",")), key=_preference):
         if media_type in ("*/*", "application/*"):
             media_type = JSON
-        if media_type not in (JSON, YAML):
-            continue
         wanted, pretty = values.get("as"), values.get("pretty") == "1"
+        if media_type == PROTOBUF and protobuf:
+            if wanted == View.TABLE.value or (custom and not wanted):
+                continue
+        elif media_type not in (JSON, YAML):
+            continue
         if not wanted:
             return Representation(media_type, pretty=pretty)
         if wanted in _VIEWS and values.get("g") == "meta.k8s.io" and values.get("v") in ("v1", "v1beta1"):

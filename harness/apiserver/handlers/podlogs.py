@@ -1,20 +1,22 @@
 """GET pods/log: there is no kubelet to ask, so a bound pod's log is what a real server answers when it reaches none.
 
-kk/pkg/registry/core/pod/strategy.go LogLocation, kk/pkg/registry/core/pod/rest/log.go.
+kk/pkg/registry/core/pod/strategy.go LogLocation, kk/pkg/registry/core/pod/rest/log.go; an error of its client is told
+as it is (as/registry/generic/rest/streamer.go).
 """
 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 
-from harness.apiserver.apierrors import bad_request
+from harness.apiserver.apierrors import bad_request, unclassified
 from harness.apiserver.handlers.call import Answer, Call
 from harness.apiserver.handlers.reading import Read, Reader
-from harness.wire.status import StatusError, internal_error
 
 KUBELET_PORT = 10250
+_PASSED_ON = ("follow", "limitBytes", "previous", "sinceSeconds", "sinceTime", "tailLines", "timestamps")
 _decode = msgspec.json.Decoder().decode
 
 
@@ -23,18 +25,19 @@ async def get(call: Call, reader: Reader) -> Read:
     body, from_store = await reader.find(call)
     pod = _decode(body)
     name, spec = pod["metadata"]["name"], pod["spec"]
-    container = _container(name, spec, call.info.query.get("container", ""))
+    container = container_of(name, spec, call.info.query.get("container", ""))
     if not spec.get("nodeName"):
         return Read(Answer(b"", content_type="text/plain"), consistent=from_store, from_store=from_store)
     host = (pod.get("status") or {}).get("hostIP") or spec["nodeName"]
-    path = f"/containerLogs/{pod['metadata']['namespace']}/{name}/{container}"
+    query = call.info.query
+    asked = urlencode({key: query[key] for key in _PASSED_ON if query.get(key, "false") != "false"})
+    path = f"/containerLogs/{pod['metadata']['namespace']}/{name}/{container}{'?' if asked else ''}{asked}"
     url = f"https://{host}:{KUBELET_PORT}{path}"
-    why = f'Get "{url}": dial tcp {host}:{KUBELET_PORT}: connect: connection refused'
-    raise StatusError(internal_error(why))
+    raise unclassified(f'Get "{url}": dial tcp {host}:{KUBELET_PORT}: connect: connection refused')
 
 
-def _container(pod: str, spec: dict[str, Any], wanted: str) -> str:
-    """The container whose log is asked for; the only one where none is named. Raises StatusError 400."""
+def container_of(pod: str, spec: dict[str, Any], wanted: str) -> str:
+    """The container that is asked for; the only one where none is named. Raises StatusError 400."""
     names = [item["name"] for item in spec.get("containers") or ()]
     inits = [item["name"] for item in spec.get("initContainers") or ()]
     others = [item["name"] for item in spec.get("ephemeralContainers") or ()]

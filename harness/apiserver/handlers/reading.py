@@ -139,7 +139,7 @@ class Reader:
             metadata["continue"] = continues.encode(listing.revision, last[len(prefix) :] + "\0")
             if listing.remaining is not None:
                 metadata["remainingItemCount"] = listing.remaining
-        return list_answer(call, (obj.body for obj in listing.items), metadata)
+        return list_answer(call, listing.items, metadata)
 
 
 def check_ready(cache: Cacher) -> None:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import msgspec
-import yaml
 
+from harness.apiserver.cache.cachedobject import CachedObject
 from harness.apiserver.conversion import shown
 from harness.apiserver.handlers.call import Answer, Call
-from harness.apiserver.handlers.negotiate import AVAILABLE, JSON, YAML, View
+from harness.apiserver.handlers.negotiate import AVAILABLE, JSON, PROTOBUF, YAML, View
+from harness.apiserver.handlers.yamltext import to_yaml
 from harness.apiserver.resources import Resource
+from harness.apiserver.views import protobuf
 from harness.apiserver.views.partial import partial_object
 from harness.apiserver.views.table import Tables
 from harness.wire.status import StatusError, not_acceptable
 
 _encode = msgspec.json.Encoder().encode
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _Revision(msgspec.Struct):
@@ -52,8 +53,11 @@ def finished(
     """JSON, with its line feed where it is to have one, in the media type that was asked for."""
     answer = Answer(body, status, objects=objects)
     if call.representation.media_type == YAML:
-        answer.body = yaml.dump(msgspec.json.decode(body), Dumper=_DUMPER, sort_keys=True).encode()
+        answer.body = to_yaml(msgspec.json.decode(body))
         answer.content_type = YAML
+    elif call.representation.media_type == PROTOBUF:
+        answer.body = protobuf.encoded(body)
+        answer.content_type = PROTOBUF
     elif call.representation.media_type != JSON:
         raise StatusError(not_acceptable(AVAILABLE))
     if warnings:
@@ -82,10 +86,13 @@ def item_offset(resource: Resource) -> int:
     return len(_encode({"kind": resource.kind, "apiVersion": resource.api_version})) - 1 + len(b",")
 
 
-def list_answer(call: Call, bodies: Iterable[bytes], metadata: dict[str, Any]) -> Answer:
+def list_answer(call: Call, objects: Sequence[CachedObject], metadata: dict[str, Any]) -> Answer:
     """A list; `metadata` in Go's order (resourceVersion, continue, remainingItemCount)."""
-    items = list(bodies)
     view, resource = call.representation.view, call.resource
+    if view is View.OBJECT and call.representation.media_type == PROTOBUF:
+        body = protobuf.list_body(resource, objects, metadata)
+        return Answer(body, content_type=PROTOBUF, objects=len(objects))
+    items = [obj.body for obj in objects]
     if view is View.OBJECT:
         if resource.hub is not None:
             items = [shown(resource, item) for item in items]

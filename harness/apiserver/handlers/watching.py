@@ -7,10 +7,11 @@ from harness.apiserver.cache.cachedobject import CachedObject
 from harness.apiserver.cache.watchers import Transform, WatchOptions
 from harness.apiserver.conversion import shown
 from harness.apiserver.handlers.call import Call
-from harness.apiserver.handlers.negotiate import AVAILABLE, JSON, View
+from harness.apiserver.handlers.negotiate import AVAILABLE, JSON, PROTOBUF, View
 from harness.apiserver.handlers.options import list_options
 from harness.apiserver.handlers.reading import invalid_version, is_version
 from harness.apiserver.handlers.shaping import tables_for
+from harness.apiserver.views import protobuf
 from harness.apiserver.views.partial import partial_object
 from harness.wire.status import StatusError, not_acceptable
 from harness.wire.watching import encode_event
@@ -34,12 +35,17 @@ def watch_options(call: Call, event_us: float | None = None) -> WatchOptions:
         timeout_s=float(options.timeout_s) if options.timeout_s else None,
         transform=_transform(call),
         event_us=event_us,
+        error=protobuf.error_event if call.representation.media_type == PROTOBUF else None,
     )
 
 
 def _transform(call: Call) -> Transform | None:
     """How events are re-encoded; None where objects go out as they are."""
     representation = call.representation
+    if representation.media_type == PROTOBUF:
+        if representation.view is not View.OBJECT:
+            return protobuf.partial_events(representation.version)
+        return protobuf.object_events(call.resource)
     if representation.media_type != JSON:
         raise StatusError(not_acceptable(AVAILABLE))
     if representation.view is View.TABLE:

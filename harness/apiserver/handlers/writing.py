@@ -20,7 +20,7 @@ from harness.apiserver.handlers.fieldvalidation import (
     unknown_fields,
     warnings_of,
 )
-from harness.apiserver.handlers.negotiate import body_type
+from harness.apiserver.handlers.negotiate import JSON, body_type
 from harness.apiserver.handlers.options import (
     DeleteOptions,
     delete_options,
@@ -73,10 +73,15 @@ def read_typed(call: Call, validation: str, kind: str = "", version: str = "") -
     return decoded.value, warnings_of(decoded.strict)
 
 
+def _is_json(call: Call) -> bool:
+    """Whether `read_typed` has looked at every value of the body: protobuf's it takes as they are."""
+    return call.exchange.headers.get("content-type") == JSON and not call.resource.custom
+
+
 async def create(call: Call) -> Answer:
     options = write_options(call.info.query, "CreateOptions")
     new, warnings = read_typed(call, options.validation)
-    written = await call.registry.create(call.caller(options.dry_run), new)
+    written = await call.registry.create(call.caller(options.dry_run, _is_json(call)), new)
     return object_answer(call, written.body, 201, warnings)
 
 
@@ -84,7 +89,7 @@ async def update(call: Call) -> Answer:
     """PUT of an object or of its status."""
     options = write_options(call.info.query, "UpdateOptions")
     new, warnings = read_typed(call, options.validation)
-    written = await call.registry.replace(call.caller(options.dry_run), new)
+    written = await call.registry.replace(call.caller(options.dry_run, _is_json(call)), new)
     return object_answer(call, written.body, 201 if written.created else 200, warnings)
 
 
@@ -100,10 +105,11 @@ async def patch(call: Call) -> Answer:
     fields = PatchFields(media_type, body, options.validation)
 
     def apply(old: Object, revision: int) -> Object:
-        fields.begin()
-        new = apply_patch(media_type, old, body, resource.kind)
+        read = fields.begin()
+        shown = _with_version(old, revision) if media_type == JSON_PATCH else old
+        new = apply_patch(media_type, shown, body, resource.kind, read)
         if b"null" in body:
-            new = fields.without_nulls(new, strategy.structure)
+            new = fields.without_nulls(new, strategy.structure, resource)
         new, unknown = strategy.prune(new)
         if unknown:
             fields.heard(Decoded(new, unknown_fields(unknown)), new)
@@ -124,6 +130,12 @@ async def patch(call: Call) -> Answer:
         fields.careful = True
         written = await call.registry.update(caller, apply, told=fields)
     return object_answer(call, written.body, warnings=fields.warnings)
+
+
+def _with_version(old: Object, revision: int) -> Object:
+    """The object as clients see it, for operations that replace or test its resourceVersion: kubectl moves the fields
+    of client-side apply to server-side apply by such a patch (client-go/util/csaupgrade/upgrade.go)."""
+    return {**old, "metadata": {**old["metadata"], "resourceVersion": str(revision)}}
 
 
 def check_identity(call: Call, meta: Object, before: Object, revision: int) -> None:

@@ -81,7 +81,7 @@ C = TypeVar("C", Counter, Gauge, Histogram)
 class Family(Generic[C]):
     """All series of one name. `labels(...)` finds or makes one; callers on a hot path keep what it returns."""
 
-    __slots__ = ("_bounds", "_cell", "_text", "children", "help", "label_names", "name")
+    __slots__ = ("_bounds", "_cell", "_rendered", "_text", "children", "help", "label_names", "name")
 
     def __init__(
         self, cell: type[C], name: str, help_text: str, label_names: Sequence[str], bounds: Sequence[float]
@@ -93,6 +93,8 @@ class Family(Generic[C]):
         self._cell: type[C] = cell
         self._bounds = tuple(bounds)
         self._text: dict[tuple[str, ...], list[str]] = {}
+        # Of histograms, as they were: count, sum, text.
+        self._rendered: dict[tuple[str, ...], tuple[float, float, str]] = {}
 
     def labels(self, *values: str, **named: str) -> C:
         """The series of these label values, given in the family's order or all by name."""
@@ -111,6 +113,7 @@ class Family(Generic[C]):
         """Forget a series; no effect if there is none."""
         self.children.pop(values, None)
         self._text.pop(values, None)
+        self._rendered.pop(values, None)
 
     def render(self, out: list[str]) -> None:
         """Append the family's text; nothing if it has no series."""
@@ -124,9 +127,20 @@ class Family(Generic[C]):
                 bounds = self._bounds if self._cell is Histogram else None
                 text = self._text[values] = _series(self.name, self.label_names, values, bounds)
             if isinstance(child, Histogram):
-                _render_histogram(child, text, out)
+                out.append(self._histogram(values, child, text))
             else:
                 out.append(f"{text[0]} {_number(child.value)}\n")
+
+
+    def _histogram(self, values: tuple[str, ...], child: Histogram, text: list[str]) -> str:
+        """A histogram's lines. Few of a member's change between two scrapes, and most of its lines are histograms'."""
+        count = child.count
+        known = self._rendered.get(values)
+        if known is not None and known[0] == count and known[1] == child.total:
+            return known[2]
+        rendered = _render_histogram(child, text)
+        self._rendered[values] = (count, child.total, rendered)
+        return rendered
 
 
 def _series(
@@ -142,16 +156,19 @@ def _series(
     return [*lines, f"{name}_sum{braces}", f"{name}_count{braces}"]
 
 
-def _render_histogram(child: Histogram, text: list[str], out: list[str]) -> None:
-    total = 0
+def _render_histogram(child: Histogram, text: list[str]) -> str:
+    total, out = 0, []
     for line, count in zip(text, child.counts, strict=False):
         total += count
         out.append(f"{line} {total}\n")
     out.append(f"{text[-2]} {_number(child.total)}\n{text[-1]} {total}\n")
+    return "".join(out)
 
 
 def _number(value: float) -> str:
     """As Go prints it closely enough for any parser: whole numbers without a point."""
+    if not value:  # as most are
+        return "0"
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
 
 

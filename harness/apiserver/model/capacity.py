@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from enum import IntEnum
 
-from harness.apiserver.clock import Clock, Promise, resolved
+from harness.apiserver.clock import DONE, Clock, Promise
 from harness.apiserver.model.costs import Costs
 
 LATE_S = 0.020  # a completion that fires this long after its time was held up by the machine underneath
@@ -87,7 +87,7 @@ class Host:
         """Settles when the modelled host has done `cost_us` of CPU time for this job; at once if it is 0."""
         if self._unmodelled or cost_us <= 0:
             self._free(cost_us, cls)
-            return resolved(None)
+            return DONE
         promise: Promise[None] = Promise()
         self._enqueue(cost_us * 1e-6, cls, promise)
         return promise
@@ -117,6 +117,8 @@ class Host:
 
     def backlog_s(self, cls: Class = APISERVER) -> float:
         """CPU seconds that the class has been given and not yet received."""
+        if self.cores is None:
+            return 0.0
         self._advance(self._clock.now())
         queue = self._queues[cls]
         return queue.tail_s - queue.served_s
@@ -142,7 +144,8 @@ class Host:
 
     def _free(self, cost_us: float, cls: Class) -> None:
         self.jobs += 1
-        self._uncharged[cls] += max(0.0, cost_us) * 1e-6
+        if cost_us > 0:
+            self._uncharged[cls] += cost_us * 1e-6
 
     def _enqueue(self, cost_s: float, cls: Class, target: _Target) -> None:
         now = self._clock.now()

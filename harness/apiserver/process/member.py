@@ -154,6 +154,7 @@ def _options(config: MemberConfig, port: int) -> MemberOptions:
         signing_ca=_signing_ca(config),
         event_ttl_s=config.event_ttl_s,
         feature_gates=FeatureGates.parse(config.feature_gates),
+        protobuf_answers=config.protobuf_answers,
     )
 
 

@@ -16,7 +16,15 @@ from typing import cast
 from harness.apiserver.clock import Clock, Timer
 from harness.apiserver.exchange import ClientCertificate
 from harness.apiserver.process.clientcertificate import client_certificate
-from harness.apiserver.serving.common import Channel, Handler, Serving, ServingOptions, Session, log
+from harness.apiserver.serving.common import (
+    READ_BUFFER,
+    Channel,
+    Handler,
+    Serving,
+    ServingOptions,
+    Session,
+    log,
+)
 from harness.apiserver.serving.http1 import Http1Session
 from harness.apiserver.serving.http2 import Http2Session
 from harness.wire.errors import ConfigError
@@ -256,7 +264,7 @@ class Server:
             session.data_received(data)
 
 
-class _Accepted(asyncio.Protocol):
+class _Accepted(asyncio.BufferedProtocol):
     """A connection whose protocol is not known yet: the TLS handshake is done and has to be paid for, or its first
     bytes are awaited."""
 
@@ -288,8 +296,11 @@ class _Accepted(asyncio.Protocol):
         if chosen is not None:
             self._begin(Http2Session if chosen == "h2" else Http1Session)
 
-    def data_received(self, data: bytes) -> None:
-        self._first += data
+    def get_buffer(self, _: int) -> memoryview:
+        return READ_BUFFER
+
+    def buffer_updated(self, count: int) -> None:
+        self._first += READ_BUFFER[:count]
         if self._first.startswith(PREFACE[:_DISTINCT]):
             self._begin(Http2Session)
         elif not PREFACE.startswith(self._first):

@@ -20,6 +20,14 @@ QUANTITIES = frozenset(
         *("CapacityRequestPolicyRange.max", "CapacityRequestPolicyRange.step"),
     }
 )
+_REQUEST_NAMES = frozenset(
+    {
+        "DeviceAllocationConfiguration.requests",
+        "DeviceClaimConfiguration.requests",
+        "DeviceConstraint.requests",
+    }
+)
+"""Lists of names, where other fields so called are maps of quantities."""
 # Of fields that the models call objects.
 INTS_OR_STRINGS = frozenset(
     {
@@ -68,7 +76,8 @@ def refined(owner: str, field: str, type: str) -> str:
     """The type of a field of `owner` that the models give as a string or as an object."""
     names = (f".{field}", f"{owner}.{field}")
     if type == STRING:
-        return QUANTITY if not QUANTITIES.isdisjoint(names) else STRING
+        quantity = not QUANTITIES.isdisjoint(names) and names[1] not in _REQUEST_NAMES
+        return QUANTITY if quantity else STRING
     if type == ANY:
         return INT_OR_STRING if not INTS_OR_STRINGS.isdisjoint(names) else ANY
     return type

@@ -194,13 +194,13 @@ class Http1Session(Session):
 
     def _plain_head(self) -> bytes:
         """The head that was read, without its upgrade (h2c, WebSocket): none is taken, and the parser would leave the
-        body out."""
+        body out. What it was to be upgraded to stays, for handlers that would."""
         method: bytes = self._parser.get_method()
         if method == b"CONNECT":
             self._refuse(405)
             return b""
         lines = [f"{method.decode('latin-1')} {self._url.decode('latin-1')} HTTP/1.1"]
-        dropped = ("upgrade", "connection", "http2-settings")
+        dropped = ("connection", "http2-settings")
         lines += [f"{name}: {value}" for name, value in self._headers if name not in dropped]
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
 

@@ -16,6 +16,7 @@ from harness.apiserver.strategies.names import (
     dns_subdomain,
     faults_of,
     label_value,
+    passed,
     qualified_name,
 )
 from harness.wire.request import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
@@ -232,7 +233,10 @@ class Strategy:
         if not name:
             return [required("metadata.name", "name or generateName is required")]
         errors = [invalid_value("metadata.name", name, text) for text in faults_of(self.name_check, name)]
+        keys, values = passed(qualified_name), passed(label_value)
         for key, value in (meta.get("labels") or {}).items():
+            if key in keys and value in values:
+                continue
             errors += [invalid_value("metadata.labels", key, text) for text in faults_of(qualified_name, key)]
             errors += [
                 invalid_value("metadata.labels", value, text) for text in faults_of(label_value, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 NameCheck = Callable[[str], list[str]]
 
@@ -104,6 +104,11 @@ def label_value(value: str) -> list[str]:
             f"validation is '{_VALUE}')"
         )
     return faults
+
+
+def passed(check: NameCheck) -> Set[str]:
+    """Of what `faults_of` was asked, some that passed."""
+    return _KNOWN.setdefault(check, set())
 
 
 def faults_of(check: NameCheck, text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -44,6 +44,26 @@ class Params:
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._given = given
 
+    def with_(self, **values: object) -> Params:
+        """These, and `values` instead of those of their names."""
+        return Params({**self._given, **values})
+
+    def has(self, key: str) -> bool:
+        return self._given.get(key) is not None
+
+    def texts(self, key: str, default: Sequence[str] | None = None) -> list[str]:
+        value = self._get(key, default)
+        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+            raise _refused(key, value, "a list of texts")
+        return list(value)
+
+    def mapping(self, key: str) -> Params | None:
+        """Parameters within parameters; None where there are none."""
+        value = self._given.get(key)
+        if value is not None and not isinstance(value, dict):
+            raise _refused(key, value, "a mapping")
+        return None if value is None else Params(value)
+
     def text(self, key: str, default: str | None = None) -> str:
         value = self._get(key, default)
         if not isinstance(value, str):
@@ -54,7 +74,7 @@ class Params:
         value = self._get(key, default)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if not isinstance(value, int):
+        if not isinstance(value, int) or isinstance(value, bool):
             raise _refused(key, value, "a whole number")
         return value
 
@@ -123,6 +143,14 @@ class Call(NamedTuple):
     params: Params
     runtime: Runtime
     step: str
+    prefix: str = ""
+    """Of the automanaged namespaces."""
+
+    def skip(self, method: str, reason: str) -> None:
+        """Say that a part of a measurement is skipped."""
+        self.runtime.note(
+            "skipped-measurement", method=method, identifier=self.identifier, step=self.step, reason=reason
+        )
 
 
 class Measurement(Protocol):

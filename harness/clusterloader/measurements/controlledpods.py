@@ -3,24 +3,26 @@
 Mirrors pkg/measurement/common/wait_for_controlled_pods.go: start watches the controllers of one kind and the pods,
 gather waits until what a LIST shows has come through the watch, and then until each controller's pods are as wanted,
 at most operationTimeout after its last change. Differences: every change is looked at instead of one look each 5 s;
-kind Pod is allowed and means bare pods; whether running pods have the template's newest spec is not compared
-(checkIfPodsAreUpdated); a DaemonSet is skipped, and the run says so.
+kind Pod is allowed and means bare pods; what pods of a changed template are to be waited for (checkIfPodsAreUpdated)
+is taken from their controller's status.
 """
 
 from __future__ import annotations
 
-from harness.client.requests import PODS, ResourceRef
-from harness.client.store import Changed
+from collections.abc import Callable
+
+from harness.client.requests import NODES, PODS, ResourceRef
+from harness.client.store import Changed, Decode
 from harness.clusterloader.kinds import kind_of
 from harness.clusterloader.measurements.base import (
     Call,
     MeasurementError,
     Outcome,
     Selector,
-    Unsupported,
     unknown_action,
 )
 from harness.clusterloader.measurements.controllers import (
+    DAEMON_SET,
     DEPLOYMENT,
     POD,
     ControlledPods,
@@ -28,9 +30,11 @@ from harness.clusterloader.measurements.controllers import (
     decode_controller,
     version_of,
 )
+from harness.clusterloader.measurements.daemonsets import WantedNodes, decode_daemon_set
+from harness.clusterloader.measurements.nodes import decode_node
 from harness.clusterloader.measurements.pods import decode_pod
 from harness.clusterloader.objects import items_of
-from harness.clusterloader.runtime import Informer, Progress
+from harness.clusterloader.runtime import Informer, Progress, Runtime
 from harness.clusterloader.tasks import Signal
 
 _OPERATION_TIMEOUT_S = 600.0  # defaultOperationTimeout
@@ -75,50 +79,80 @@ class WaitForControlledPodsRunning:
         api_version, self._kind = params.text("apiVersion"), params.text("kind")
         self._selector = Selector.of(params)
         self._operation_timeout_s = params.duration("operationTimeout", _OPERATION_TIMEOUT_S)
-        params.boolean("checkIfPodsAreUpdated", True)
-        if self._kind == "DaemonSet":
-            raise Unsupported(
-                "WaitForControlledPodsRunning of DaemonSets: their pods depend on node affinities"
-            )
-        if params.integer("countErrorMargin", 0):
-            raise Unsupported("WaitForControlledPodsRunning with countErrorMargin")
+        updated = params.boolean("checkIfPodsAreUpdated", True)
+        margin = params.integer("countErrorMargin", 0)
         self._ref = kind_of(api_version, self._kind).ref
-        self._pods = ControlledPods(self._kind)
-        pods = self._pods
-
-        def pod_changed(changed: Changed) -> None:
-            pods.pod_changed(changed, runtime.now)
-            self._look()
-
-        def controller_changed(changed: Changed) -> None:
-            pods.controller_changed(changed, runtime.now)
-            self._look()
-
-        namespace, labels, fields = self._selector
-        if self._kind == POD:
-            self._informers = [
-                runtime.watch(
-                    PODS, decode_pod, pod_changed, namespace=namespace, labels=labels, fields=fields
-                )
-            ]
-        else:
-            self._informers = [
-                runtime.watch(
-                    self._ref,
-                    decode_controller,
-                    controller_changed,
-                    namespace=namespace,
-                    labels=labels,
-                    fields=fields,
-                ),
-                runtime.watch(PODS, decode_pod, pod_changed, namespace=namespace),
-            ]
+        if self._kind == DAEMON_SET:
+            await self._start_daemon_sets(runtime, margin, updated)
+            return
+        self._pods = ControlledPods(self._kind, None, margin, updated)
+        if self._kind != POD:
+            self._watch_controllers(runtime, decode_controller)
+        self._watch_pods(runtime)
         if self._kind == DEPLOYMENT:
-            self._informers.append(
-                runtime.watch(_REPLICA_SETS, decode_controller, pods.replica_set_changed, namespace=namespace)
-            )
+            self._watch(runtime, _REPLICA_SETS, decode_controller, self._pods.replica_set_changed)
         for informer in self._informers:
             await informer.synced
+
+    async def _start_daemon_sets(self, runtime: Runtime, margin: int, updated: bool) -> None:
+        """Nodes first: how many pods a DaemonSet wants is their number."""
+        nodes = WantedNodes()
+        self._pods = ControlledPods(self._kind, nodes.count, margin, updated)
+
+        def node_changed(changed: Changed) -> None:
+            for uid, desired in nodes.node_changed(changed).items():
+                self._pods.desired_changed(uid, desired)
+            self._look()
+
+        self._informers.append(runtime.watch(NODES, decode_node, node_changed))
+        await self._informers[0].synced
+        self._watch_controllers(runtime, decode_daemon_set)
+        self._watch_pods(runtime)
+        for informer in self._informers:
+            await informer.synced
+
+    def _watch_controllers(self, runtime: Runtime, decode: Decode) -> None:
+        _, labels, fields = self._selector
+        self._watch(
+            runtime,
+            self._ref,
+            decode,
+            lambda changed: self._pods.controller_changed(changed, runtime.now),
+            labels,
+            fields,
+        )
+
+    def _watch_pods(self, runtime: Runtime) -> None:
+        """The pods of any controller; bare pods by the selector."""
+        _, labels, fields = self._selector if self._kind == POD else Selector("", "", "")
+        self._watch(
+            runtime,
+            PODS,
+            decode_pod,
+            lambda changed: self._pods.pod_changed(changed, runtime.now),
+            labels,
+            fields,
+        )
+
+    def _watch(
+        self,
+        runtime: Runtime,
+        ref: ResourceRef,
+        decode: Decode,
+        apply: Callable[[Changed], None],
+        labels: str = "",
+        fields: str = "",
+    ) -> None:
+        """An informer in the selector's namespace, after whose every change we look how far things are."""
+
+        def changed(change: Changed) -> None:
+            apply(change)
+            self._look()
+
+        namespace = self._selector.namespace
+        self._informers.append(
+            runtime.watch(ref, decode, changed, namespace=namespace, labels=labels, fields=fields)
+        )
 
     async def _gather(self, call: Call) -> None:
         if not self._informers:

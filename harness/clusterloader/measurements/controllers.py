@@ -3,12 +3,16 @@
 Mirrors clusterloader2/pkg/measurement/util/controlled_pods_indexer.go (pods by their controller; a Deployment's pods
 belong to its ReplicaSets) and runtimeobjects.go (how many replicas a controller wants). Added here: a bare pod counts
 as a controller of itself with one replica, wanted until it has a deletionTimestamp (perf-tests#1077).
+
+Whether pods have a changed template's spec is taken from the controller's status (observedGeneration and the count of
+updated pods), where upstream compares each pod with the template.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
 
 import msgspec
 
@@ -16,10 +20,13 @@ from harness.client.store import Change, Changed, Decode, ObjectMeta, decoder_fo
 from harness.clusterloader.measurements.pods import OwnerReference, PodState, PodTally, PodView
 
 POD = "Pod"
+DAEMON_SET = "DaemonSet"
+_ROLLED_OUT = ("Deployment", "StatefulSet", DAEMON_SET)  # a change of whose template replaces their pods
 DEPLOYMENT = "Deployment"
 
 
 class ControllerMeta(ObjectMeta, gc=False, rename="camel"):
+    generation: int = 0
     owner_references: list[OwnerReference] = msgspec.field(default_factory=list)
 
 
@@ -28,29 +35,55 @@ class ControllerSpec(msgspec.Struct, gc=False):
     parallelism: int | None = None
 
 
+class ControllerStatus(msgspec.Struct, gc=False, rename="camel"):
+    observed_generation: int = 0
+    updated_replicas: int = 0
+    updated_number_scheduled: int = 0
+
+
 class ControllerView(msgspec.Struct, gc=False):
     metadata: ControllerMeta = msgspec.field(default_factory=ControllerMeta)
     spec: ControllerSpec = msgspec.field(default_factory=ControllerSpec)
+    status: ControllerStatus = msgspec.field(default_factory=ControllerStatus)
 
+
+class Controller(Protocol):
+    """What the views of all controllers have."""
+
+    metadata: ControllerMeta
+    status: ControllerStatus
+
+
+Replicas = Callable[[Any], int]
+"""How many pods a view of a controller wants."""
 
 decode_controller: Decode = decoder_for(ControllerView)
 
 
 class Target:
-    """One controller and how many pods it wants."""
+    """One controller and how many pods it wants; `stale` while some of them have an older template."""
 
-    __slots__ = ("deleted", "desired", "key", "uid")
+    __slots__ = ("deleted", "desired", "key", "stale", "uid")
 
-    def __init__(self, uid: str, key: str, desired: int, deleted: bool) -> None:
+    def __init__(self, uid: str, key: str, desired: int, deleted: bool, stale: bool) -> None:
         self.uid, self.key = uid, key
-        self.desired, self.deleted = desired, deleted
+        self.desired, self.deleted, self.stale = desired, deleted, stale
 
 
 class ControlledPods:
-    """The targets of one kind, the pods of each, and those that still wait. Changes go in by kind of object."""
+    """The targets of one kind, the pods of each, and those that still wait. Changes go in by kind of object.
 
-    def __init__(self, kind: str) -> None:
+    `replicas` says how many a controller wants, None as its spec does; `margin` is countErrorMargin; `check_updated`
+    waits for the pods of a changed template.
+    """
+
+    def __init__(
+        self, kind: str, replicas: Replicas | None = None, margin: int = 0, check_updated: bool = True
+    ) -> None:
         self._kind = kind
+        self._replicas = replicas or (lambda view: _replicas(view.spec, kind))
+        self._margin = margin
+        self._check_updated = check_updated and kind in _ROLLED_OUT
         self._targets: dict[str, Target] = {}
         self._tallies: defaultdict[str, PodTally] = defaultdict(PodTally)  # by uid of the pods' direct owner
         self._parents: dict[str, str] = {}  # ReplicaSet to Deployment
@@ -63,7 +96,7 @@ class ControlledPods:
 
     # ---- changes ---------------------------------------------------------------------------------------------------
     def controller_changed(self, changed: Changed, now: float) -> None:
-        view: ControllerView | PodView | None = changed.object
+        view: Controller | PodView | None = changed.object
         if view is None:
             return
         if changed.change is Change.DELETED:
@@ -76,7 +109,8 @@ class ControlledPods:
             terminating = bool(view.metadata.deletion_timestamp)
             self._want(view, 0 if terminating else 1, now, deleted=terminating)
         else:
-            self._want(view, _replicas(view.spec, self._kind), now, deleted=False)
+            desired = self._replicas(view)
+            self._want(view, desired, now, deleted=False, stale=self._is_stale(view, desired))
 
     def pod_changed(self, changed: Changed, now: float) -> None:
         """A pod of any controller, or, for bare pods, a target."""
@@ -100,6 +134,13 @@ class ControlledPods:
         self._parents[view.metadata.uid] = owner
         self._children[owner].add(view.metadata.uid)
         self._check(owner)
+
+    def desired_changed(self, uid: str, desired: int) -> None:
+        """A controller wants another number of pods though nobody changed it (a DaemonSet, when a node comes)."""
+        target = self._targets.get(uid)
+        if target is not None and not target.deleted:
+            target.desired = desired
+            self._check(uid)
 
     # ---- answers ---------------------------------------------------------------------------------------------------
     @property
@@ -136,23 +177,35 @@ class ControlledPods:
         return f"{target.key}: {self._sum(target.uid).text(target.desired)}"
 
     # ---- targets ---------------------------------------------------------------------------------------------------
-    def _want(self, view: ControllerView | PodView, desired: int, now: float, *, deleted: bool) -> None:
+    def _want(
+        self, view: Controller | PodView, desired: int, now: float, *, deleted: bool, stale: bool = False
+    ) -> None:
         metadata = view.metadata
         known = self._targets.get(metadata.uid)
-        if known is not None and (known.desired, known.deleted) == (desired, deleted):
-            self._check(metadata.uid)
-            return
-        self.latest_change = now
-        key = f"{metadata.namespace}/{metadata.name}"
-        self._targets[metadata.uid] = Target(metadata.uid, key, desired, deleted)
+        if known is None or (known.desired, known.deleted) != (desired, deleted):
+            self.latest_change = now
+            key = f"{metadata.namespace}/{metadata.name}"
+            self._targets[metadata.uid] = Target(metadata.uid, key, desired, deleted, stale)
+        else:
+            if stale and not known.stale:
+                self.latest_change = now
+            known.stale = stale
         self._check(metadata.uid)
+
+    def _is_stale(self, view: Controller, desired: int) -> bool:
+        """A controller that was changed since its creation, and has not yet replaced all pods or not yet begun to."""
+        generation, status = view.metadata.generation, view.status
+        if not self._check_updated or generation <= 1:
+            return False
+        updated = max(status.updated_replicas, status.updated_number_scheduled)
+        return status.observed_generation < generation or updated < desired - self._margin
 
     def _check(self, uid: str) -> None:
         """Sort a target into waiting or not; forget one that is gone with its pods."""
         target = self._targets.get(uid)
         if target is None:
             return
-        if not self._sum(uid).all_running(target.desired):
+        if target.stale or not self._sum(uid).all_running(target.desired, self._margin):
             self._waiting.add(uid)
             return
         self._waiting.discard(uid)

@@ -10,18 +10,64 @@ from harness.clusterloader.measurements.pods import Condition
 from harness.clusterloader.runtime import Progress, Runtime
 from harness.clusterloader.tasks import Signal
 
+_EFFECTS = ("NoSchedule", "NoExecute")
+_BUILT_IN = frozenset(
+    {
+        *(
+            f"node.kubernetes.io/{name}"
+            for name in (
+                "not-ready",
+                "unreachable",
+                "unschedulable",
+                "memory-pressure",
+                "disk-pressure",
+                "network-unavailable",
+                "pid-pressure",
+                "out-of-service",
+            )
+        ),
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cloudprovider.kubernetes.io/shutdown",
+    }
+)
+"""Taints of Kubernetes' own (pkg/util/cluster.go: builtInTaintsKeys)."""
+
+
+class Taint(msgspec.Struct, gc=False):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(msgspec.Struct, gc=False):
+    unschedulable: bool = False
+    taints: list[Taint] | None = None
+
+
+class NodeMeta(ObjectMeta, gc=False):
+    labels: dict[str, str] | None = None
+
 
 class NodeStatus(msgspec.Struct, gc=False):
     conditions: list[Condition] = []
 
 
 class NodeView(msgspec.Struct, gc=False):
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    metadata: NodeMeta = msgspec.field(default_factory=NodeMeta)
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
     @property
     def ready(self) -> bool:
         return any(item.type == "Ready" and item.status == "True" for item in self.status.conditions)
+
+    @property
+    def usable(self) -> bool:
+        """Ready, schedulable and without a built-in taint that keeps pods away (pkg/util/cluster.go)."""
+        conditions = self.status.conditions
+        cut_off = any(item.type == "NetworkUnavailable" and item.status == "True" for item in conditions)
+        tainted = any(taint.effect in _EFFECTS and taint.key in _BUILT_IN for taint in self.spec.taints or ())
+        return self.ready and not self.spec.unschedulable and not cut_off and not tainted
 
 
 decode_node: Decode = decoder_for(NodeView)

@@ -152,10 +152,16 @@ class PodTally:
         """All pods, terminating ones included."""
         return self._counts.total()
 
-    def all_running(self, desired: int) -> bool:
-        """`desired` pods run and are ready, and every other one is inactive (wait_for_pods.go: WaitForPods)."""
-        running = self._counts[PodState.RUNNING]
-        return running == desired and self.total == running + self._counts[PodState.INACTIVE]
+    def all_running(self, desired: int, margin: int = 0) -> bool:
+        """`desired` pods run and are ready, and every other one is inactive (wait_for_pods.go: WaitForPods).
+
+        With a `margin` so many fewer will do, as long as no more than that are inactive and there are no others.
+        """
+        running, inactive = self._counts[PodState.RUNNING], self._counts[PodState.INACTIVE]
+        if running == desired and self.total == running + inactive:
+            return True
+        enough = desired - margin <= running and self.total - inactive <= desired
+        return margin > 0 and enough and inactive <= margin
 
     def text(self, desired: int) -> str:
         """Upstream's line: ``Pods: 5 created, 5 desired, 3 running ...``."""

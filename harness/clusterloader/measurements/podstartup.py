@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Callable
 
 from harness.client.requests import PODS
-from harness.client.store import Changed
+from harness.client.store import Change, Changed
 from harness.clusterloader.measurements.base import (
     Call,
     MeasurementError,
@@ -23,8 +23,9 @@ from harness.clusterloader.measurements.base import (
     unknown_action,
 )
 from harness.clusterloader.measurements.pods import PodView, decode_pod
-from harness.clusterloader.perfdata import latency_data, quantiles
+from harness.clusterloader.perfdata import latency_data, latency_values, quantiles
 from harness.clusterloader.runtime import Informer, Runtime
+from harness.clusterloader.tasks import Signal
 from harness.wire import rfc3339
 
 CREATE, SCHEDULE, RUN, WATCH = "create", "schedule", "run", "watch"
@@ -38,6 +39,7 @@ TRANSITIONS = {
     "create_to_run": (CREATE, RUN),
 }
 
+_SETTLE_S = 5.0  # between two looks of upstream's barriers (checkControlledPodsInterval)
 _THRESHOLD_S = 5.0  # defaultPodStartupLatencyThreshold, the SLO
 
 
@@ -59,6 +61,8 @@ class PodStartupLatency:
         self._pods: dict[str, _Pod] = {}
         self._thresholds_s: dict[str, float] = {}
         self._identifier = ""
+        self._under_way: set[str] = set()
+        self._seen = Signal()
 
     async def execute(self, call: Call) -> Outcome:
         action = call.params.text("action")
@@ -67,6 +71,7 @@ class PodStartupLatency:
             return Outcome()
         if action == "gather":
             call.params.text("schedulerName", "default-scheduler")
+            await self._settle(call.runtime)
             return self._gather(call)
         raise unknown_action(action, "start", "gather")
 
@@ -98,6 +103,12 @@ class PodStartupLatency:
         pod: PodView | None = changed.object
         if pod is None:
             return
+        gone = changed.change is Change.DELETED or pod.metadata.deletion_timestamp
+        if gone or pod.status.phase not in ("", "Pending"):
+            self._under_way.discard(pod.key)
+            self._seen.notify()
+        else:
+            self._under_way.add(pod.key)
         known = self._pods.get(pod.key)
         if known is not None and WATCH in known.seen:
             return
@@ -113,6 +124,13 @@ class PodStartupLatency:
             known.stamps = {**_stamps(pod), WATCH: runtime.wall_s}
             startup_ms = (now - seen[CREATE]) * 1000
             runtime.sample("pod_startup_ms", startup_ms, ("identifier", self._identifier))
+
+    async def _settle(self, runtime: Runtime) -> None:
+        """Let this watch see what another one has: a barrier before us ended with a pod that may still be on its way
+        to us, where upstream's next look at its barrier would have come seconds later."""
+        deadline = runtime.now + _SETTLE_S
+        while self._under_way and runtime.now < deadline:
+            await runtime.tasks.either(self._seen.changed, deadline)
 
     def _gather(self, call: Call) -> Outcome:
         if self._informer is None:
@@ -148,12 +166,10 @@ class PodStartupLatency:
 
     def _result(self, prefix: str, call: Call, latencies_ms: dict[str, list[float]]) -> Result:
         values: dict[str, object] = {
-            "unit": "ms",
             "pods": len(latencies_ms["pod_startup"]),
             "pods_never_running": sum(WATCH not in pod.seen for pod in self._pods.values()),
+            **latency_values(latencies_ms),
         }
-        for name, found in latencies_ms.items():
-            values.update((f"{name}_{bucket.lower()}", value) for bucket, value in quantiles(found).items())
         return Result(f"{prefix}PodStartupLatency_{call.identifier}", values, latency_data(latencies_ms))
 
     def _violation(self, found_ms: dict[str, float]) -> str:

@@ -1,14 +1,15 @@
-"""Protobuf to objects as JSON would have given them."""
+"""Protobuf to objects as JSON would have given them.
+
+A message's plan is made when it is first read: for each tag that it may have, what to do with the value behind it.
+"""
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
-from harness.wire.protobuf.schema import Field, Message, Shape, message_of
+from harness.wire.protobuf.schema import Field, Message, Put, Shape, message, message_of
+from harness.wire.protobuf.values import VALUES, delimited, double, string
 from harness.wire.protobuf.wireformat import (
     LENGTH,
     MAGIC,
@@ -21,10 +22,9 @@ from harness.wire.protobuf.wireformat import (
     skip,
     varint,
 )
-from harness.wire.rfc3339 import seconds
 
 Object = dict[str, Any]
-_YEAR_1_S, _YEAR_10000_S = -62_135_596_800, 253_402_300_800
+_EOF = "unexpected EOF"
 
 
 def decode_object(body: bytes) -> Object:
@@ -42,11 +42,11 @@ def decode_object(body: bytes) -> Object:
     if len(body) == len(MAGIC):
         raise ProtobufError("empty body")
     api_version, kind, start, stop = envelope_of(body)
-    message = message_of(api_version, kind)
-    if message is None:
+    of = message_of(api_version, kind)
+    if of is None:
         raise UnknownKind(f"no protobuf message for kind {kind[:100]!r} in version {api_version[:100]!r}")
     found: Object = {"kind": kind, "apiVersion": api_version}
-    _read(body, start, stop, message, found)
+    _read(body, start, stop, of, found)
     return found
 
 
@@ -54,11 +54,9 @@ def envelope_of(body: bytes) -> tuple[str, str, int, int]:
     """apiVersion, kind, and where the raw object starts and stops (runtime.Unknown)."""
     types: dict[int, str] = {}
     raw = (0, 0)
-    for number, start, stop in _delimited(body, len(MAGIC), len(body), "Unknown"):
+    for number, start, stop in delimited(body, len(MAGIC), len(body), "Unknown"):
         if number == 1:
-            types |= {
-                inner: _string(body, *span) for inner, *span in _delimited(body, start, stop, "TypeMeta")
-            }
+            types |= {inner: string(body, *span) for inner, *span in delimited(body, start, stop, "TypeMeta")}
         elif number == 2:
             raw = (start, stop)
         elif number == 3 and start < stop:
@@ -66,178 +64,183 @@ def envelope_of(body: bytes) -> tuple[str, str, int, int]:
     return types.get(1, ""), types.get(2, ""), *raw
 
 
-def _delimited(data: bytes, at: int, end: int, name: str) -> list[tuple[int, int, int]]:
-    """(field number, start, stop) of each length-delimited field; others are skipped."""
-    found = []
+# ---- messages ------------------------------------------------------------------------------------------------------
+def _read(data: bytes, at: int, end: int, of: Message, into: Object) -> None:
+    """One message's fields, merged into `into` as Unmarshal merges a field that comes twice."""
+    puts = of.puts
+    if puts is None:
+        puts = of.puts = {varint(field.tag, 0, len(field.tag))[0]: _planned(field) for field in of.ordered}
     while at < end:
-        tag, at = varint(data, at, end)
-        check_tag(tag, name)
-        if tag & 7 == LENGTH:
-            start, at = length(data, at, end)
-            found.append((tag >> 3, start, at))
+        tag = data[at]
+        at += 1
+        if tag >= 0x80:
+            tag, at = varint(data, at - 1, end)
+        put = puts.get(tag)
+        if put is None:
+            at = _unplanned(data, at, end, tag, of, into)
+        elif tag & 7 == LENGTH:
+            if at >= end:
+                raise ProtobufError(_EOF)
+            size = data[at]
+            start = at + 1
+            if size >= 0x80:
+                start, at = length(data, at, end)
+            else:
+                at = start + size
+                if at > end:
+                    raise ProtobufError(_EOF)
+            put(data, start, at, into)
+        elif tag & 7 == VARINT:
+            number, at = varint(data, at, end)
+            put(data, number, 0, into)
         else:
             at = skip(data, at, end, tag & 7)
-    return found
-
-
-def _read(data: bytes, at: int, end: int, message: Message, into: Object) -> None:
-    """One message's fields, merged into `into` as Unmarshal merges a field that comes twice."""
-    fields = message.fields
-    while at < end:
-        tag, at = varint(data, at, end)
-        check_tag(tag, message.name)
-        field, wire = fields.get(tag >> 3), tag & 7
-        if wire == LENGTH:
-            start, at = length(data, at, end)
-            if field is not None:
-                if field.wire == VARINT:
-                    _packed(data, start, at, field, into)
-                elif field.message is not None:
-                    _nested(data, start, at, field, field.message, into)
-                else:
-                    _scalar(data, start, at, field, into)
-        elif field is None:
-            at = skip(data, at, end, wire)
-        elif wire == VARINT == field.wire:
-            number, at = varint(data, at, end)
-            _put(field, bool(number) if field.kind == "bool" else signed(number), into)
-        else:
-            raise ProtobufError(f"proto: wrong wireType = {wire} for field {field.name} of {message.name}")
-    for name, zero in message.required.items():
+            put(data, at - 8, at, into)
+    for name, zero in of.required.items():
         into.setdefault(name, zero)
 
 
-def _put(field: Field, value: Any, into: Object) -> None:
-    if field.shape is Shape.MANY:
-        _many(field, into).append(value)
-    elif value is not None and (value or field.keeps_zero):
-        into[field.name] = value
-    else:
-        into.pop(field.name, None)
-
-
-def _many(field: Field, into: Object) -> list[Any]:
-    """The list of a repeated field; null if its message came before without it."""
-    values: list[Any] | None = into.get(field.name)
-    if values is None:
-        values = into[field.name] = []
-    return values
+def _unplanned(data: bytes, at: int, end: int, tag: int, of: Message, into: Object) -> int:
+    """Where a value ends whose tag the message does not have: an unknown field is skipped, a known one of another wire
+    type refused, but for numbers that are packed."""
+    check_tag(tag, of.name)
+    field, wire = of.fields.get(tag >> 3), tag & 7
+    if field is None:
+        return skip(data, at, end, wire)
+    if wire != LENGTH:
+        raise ProtobufError(f"proto: wrong wireType = {wire} for field {field.name} of {of.name}")
+    start, at = length(data, at, end)
+    _packed(data, start, at, field, into)
+    return at
 
 
 def _packed(data: bytes, at: int, end: int, field: Field, into: Object) -> None:
     """Numbers packed into one value, which Go reads and does not write."""
     if field.shape is not Shape.MANY:
         raise ProtobufError(f"proto: wrong wireType = {LENGTH} for field {field.name}")
-    values = _many(field, into)
+    put = _planned(field)
     while at < end:
         number, at = varint(data, at, end)
-        values.append(signed(number))
+        put(data, number, 0, into)
 
 
-def _nested(data: bytes, at: int, end: int, field: Field, message: Message, into: Object) -> None:
-    if field.embedded:
-        _read(data, at, end, message, into)
-        return
-    if field.shape is Shape.ONE:
-        inner = into.setdefault(field.name, {})
-    else:
-        inner = {}
-        _many(field, into).append(inner)
-    _read(data, at, end, message, inner)
+def _inner(name: str, into: Object) -> Object:
+    """The object or map of a field; null if its message came before without it."""
+    inner: Object | None = into.get(name)
+    if inner is None:
+        inner = into[name] = {}
+    return inner
 
 
-def _scalar(data: bytes, at: int, end: int, field: Field, into: Object) -> None:
-    read = READERS[field.kind]
-    if field.shape is not Shape.MAP:
-        _put(field, read(data, at, end), into)
-        return
+def _many(name: str, into: Object) -> list[Any]:
+    """The list of a repeated field, as `_inner`."""
+    values: list[Any] | None = into.get(name)
+    if values is None:
+        values = into[name] = []
+    return values
+
+
+# ---- plans ---------------------------------------------------------------------------------------------------------
+def _planned(field: Field) -> Put:
+    """What to do with a value of `field`: of one with a length its start and stop, of a number (number, 0)."""
+    if field.message is not None:
+        return _nested(field, field.message)
+    if field.shape is Shape.MAP:
+        return _pair(field.name, READERS[field.kind])
+    read = _NUMBERS[field.kind] if field.wire != LENGTH else READERS[field.kind]
+    return _item(field.name, read) if field.shape is Shape.MANY else _one(field, read)
+
+
+def _one(field: Field, read: Callable[[bytes, int, int], Any]) -> Put:
+    name, keeps_zero = field.name, field.keeps_zero
+
+    def put(data: bytes, start: int, stop: int, into: Object) -> None:
+        value = read(data, start, stop)
+        if value or (keeps_zero and value is not None):
+            into[name] = value
+        else:
+            into.pop(name, None)
+
+    return put
+
+
+def _item(name: str, read: Callable[[bytes, int, int], Any]) -> Put:
+    return lambda data, start, stop, into: _many(name, into).append(read(data, start, stop))
+
+
+def _pair(name: str, read: Callable[[bytes, int, int], Any]) -> Put:
+    def put(data: bytes, start: int, stop: int, into: Object) -> None:
+        key, start, stop = _entry(data, start, stop)
+        _inner(name, into)[key] = read(data, start, stop)
+
+    return put
+
+
+def _nested(field: Field, of: Message) -> Put:
+    name = field.name
+
+    def embedded(data: bytes, start: int, stop: int, into: Object) -> None:
+        _read(data, start, stop, of, into)
+
+    def one(data: bytes, start: int, stop: int, into: Object) -> None:
+        _read(data, start, stop, of, _inner(name, into))
+
+    def item(data: bytes, start: int, stop: int, into: Object) -> None:
+        inner: Object = {}
+        _many(name, into).append(inner)
+        _read(data, start, stop, of, inner)
+
+    def pair(data: bytes, start: int, stop: int, into: Object) -> None:
+        key, start, stop = _entry(data, start, stop)
+        inner: Object = {}
+        _inner(name, into)[key] = inner
+        _read(data, start, stop, of, inner)
+
+    return embedded if field.embedded else {Shape.ONE: one, Shape.MANY: item, Shape.MAP: pair}[field.shape]
+
+
+def _entry(data: bytes, at: int, end: int) -> tuple[str, int, int]:
+    """A map entry's key, and where its value starts and stops."""
     key, value = "", (0, 0)
-    for number, start, stop in _delimited(data, at, end, "MapEntry"):
+    for number, start, stop in delimited(data, at, end, "MapEntry"):
         if number == 1:
-            key = _string(data, start, stop)
+            key = string(data, start, stop)
         elif number == 2:
             value = (start, stop)
-    into.setdefault(field.name, {})[key] = read(data, *value)
+    return key, *value
 
 
-def _string(data: bytes, at: int, end: int) -> str:
-    try:
-        return data[at:end].decode()
-    except UnicodeDecodeError:
-        raise ProtobufError("proto: invalid UTF-8 in a string") from None
-
-
-def _bytes(data: bytes, at: int, end: int) -> str:
-    return b64encode(data[at:end]).decode()
-
-
-def _quantity(data: bytes, at: int, end: int) -> str:
-    for number, start, stop in _delimited(data, at, end, "Quantity"):
-        if number == 1 and start < stop:
-            return _string(data, start, stop)
-    return "0"
-
-
-def _numbers(data: bytes, at: int, end: int, name: str) -> dict[int, int]:
-    """The varints of a small message by field number."""
-    found = {}
-    while at < end:
-        tag, at = varint(data, at, end)
-        check_tag(tag, name)
-        if tag & 7 == VARINT:
-            number, at = varint(data, at, end)
-            found[tag >> 3] = signed(number)
-        else:
-            at = skip(data, at, end, tag & 7)
+# ---- types that are one of several -----------------------------------------------------------------------------------
+def _union(name: str, data: bytes, at: int, end: int) -> Object:
+    found: Object = {}
+    _read(data, at, end, message(name), found)
     return found
 
 
-def _int_or_string(data: bytes, at: int, end: int) -> int | str:
-    numbers = _numbers(data, at, end, "IntOrString")
-    if not numbers.get(1):
-        return numbers.get(2, 0)
-    texts = [span for number, *span in _delimited(data, at, end, "IntOrString") if number == 3]
-    return _string(data, *texts[-1]) if texts else ""
+def _schema_or_array(data: bytes, at: int, end: int) -> Any:
+    found = _union("JSONSchemaPropsOrArray", data, at, end)
+    return found.get("schemas") or found.get("schema")
 
 
-def _timestamp(data: bytes, at: int, end: int) -> tuple[int, int] | None:
-    """Seconds and microseconds; None for Go's zero time, which is written as an empty message."""
-    if at == end:
-        return None
-    numbers = _numbers(data, at, end, "Timestamp")
-    more_s, nanoseconds = divmod(numbers.get(2, 0), 1_000_000_000)
-    whole_s = numbers.get(1, 0) + more_s
-    if not _YEAR_1_S <= whole_s < _YEAR_10000_S:
-        raise ProtobufError(f"a time outside of the years 1 to 9999: {whole_s} seconds since 1970")
-    return (whole_s, nanoseconds // 1000) if whole_s > _YEAR_1_S else None
+def _schema_or_bool(data: bytes, at: int, end: int) -> Any:
+    found = _union("JSONSchemaPropsOrBool", data, at, end)
+    return found.get("schema", found.get("allows", False))
 
 
-def _time(data: bytes, at: int, end: int) -> str | None:
-    stamp = _timestamp(data, at, end)
-    return stamp and seconds(stamp[0])
+def _schema_or_strings(data: bytes, at: int, end: int) -> Any:
+    found = _union("JSONSchemaPropsOrStringArray", data, at, end)
+    return found.get("properties") or found.get("schema")
 
 
-def _micro_time(data: bytes, at: int, end: int) -> str | None:
-    stamp = _timestamp(data, at, end)
-    return stamp and f"{seconds(stamp[0])[:-1]}.{stamp[1]:06d}Z"
-
-
-def _fields_v1(data: bytes, at: int, end: int) -> Any:
-    for number, start, stop in _delimited(data, at, end, "FieldsV1"):
-        if number == 1 and start < stop:
-            try:
-                return msgspec.json.decode(data[start:stop])
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise ProtobufError(f"fieldsV1 is no JSON: {error}") from None
-    return None
-
-
-READERS: dict[str, Callable[[bytes, int, int], Any]] = {
-    "string": _string,
-    "bytes": _bytes,
-    "Quantity": _quantity,
-    "IntOrString": _int_or_string,
-    "Time": _time,
-    "MicroTime": _micro_time,
-    "FieldsV1": _fields_v1,
+_NUMBERS: dict[str, Callable[[bytes, int, int], Any]] = {
+    "int": lambda data, number, _: signed(number),
+    "bool": lambda data, number, _: bool(number),
+    "double": lambda data, start, _: double(data, start),
 }
+READERS: dict[str, Callable[[bytes, int, int], Any]] = {
+    **VALUES,
+    "JSONSchemaPropsOrArray": _schema_or_array,
+    "JSONSchemaPropsOrBool": _schema_or_bool,
+    "JSONSchemaPropsOrStringArray": _schema_or_strings,
+}
+"""What reads a value that has a length, by its type."""

@@ -1,6 +1,7 @@
 """Message types of the served kinds but pods, and of what they share; `schema.py` says how to read a line.
 
-Field numbers as in k8s.io/api/{core,authentication,coordination,node,policy,storage}/v1 and am/apis/meta/v1 of v1.36.
+Field numbers as in k8s.io/api/{core,authentication,coordination,events,node,policy,storage}/v1 and
+am/apis/meta/v1 of v1.36.
 """
 
 MESSAGES = """
@@ -18,6 +19,7 @@ ManagedFieldsEntry: 1 manager string; 2 operation string; 3 apiVersion string; 4
 ListMeta: 1 selfLink string; 2 resourceVersion string; 3 continue string; 4 remainingItemCount *int;
     5 shardInfo *ShardInfo
 ShardInfo: 1 selector !string
+PartialObjectMetadata: 1 metadata ObjectMeta
 Status: 1 metadata ListMeta; 2 status string; 3 message string; 4 reason string; 5 details *StatusDetails;
     6 code int
 StatusDetails: 1 name string; 2 group string; 3 kind string; 4 causes []StatusCause; 5 retryAfterSeconds int;
@@ -85,6 +87,12 @@ Event: 1 metadata ObjectMeta; 2 involvedObject ObjectReference; 3 reason string;
     5 source EventSource; 6 firstTimestamp Time; 7 lastTimestamp Time; 8 count int; 9 type string;
     10 eventTime MicroTime; 11 series *EventSeries; 12 action string; 13 related *ObjectReference;
     14 reportingComponent !string; 15 reportingInstance !string
+EventsEvent: 1 metadata ObjectMeta; 2 eventTime MicroTime; 3 series *EventsEventSeries;
+    4 reportingController string; 5 reportingInstance string; 6 action string; 7 reason string;
+    8 regarding ObjectReference; 9 related *ObjectReference; 10 note string; 11 type string;
+    12 deprecatedSource EventSource; 13 deprecatedFirstTimestamp Time; 14 deprecatedLastTimestamp Time;
+    15 deprecatedCount int
+EventsEventSeries: 1 count !int; 2 lastObservedTime MicroTime
 EventSource: 1 component string; 2 host string
 EventSeries: 1 count int; 2 lastObservedTime MicroTime
 Lease: 1 metadata ObjectMeta; 2 spec LeaseSpec

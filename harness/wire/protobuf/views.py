@@ -17,11 +17,13 @@ from msgspec import inspect
 from harness.wire.protobuf.decoding import READERS, Object, envelope_of
 from harness.wire.protobuf.schema import LIST, Message, Shape, message, message_of
 from harness.wire.protobuf.wireformat import (
+    FIXED64,
     LENGTH,
     MAGIC,
     VARINT,
     ProtobufError,
     UnknownKind,
+    length,
     put_varint,
     signed,
     skip,
@@ -49,18 +51,18 @@ class ViewDecoder(Generic[T]):
     def decode(self, body: bytes) -> T:
         start = 6 + body[5] if len(body) > 6 else 0
         plan = self._plans.get(body[:start])
-        if plan is None or body[start] != _RAW_FIELD:
+        if plan is None or len(body) <= start or body[start] != _RAW_FIELD:
             plan, at, end = self._look_up(body, start)
         else:
-            size, at = varint(body, start + 1, len(body))
-            end = at + size
+            at, end = length(body, start + 1, len(body))
         found: Object = {}
         _read(body, at, end, plan, found)
         return msgspec.convert(found, self._view)
 
     def _look_up(self, body: bytes, start: int) -> tuple[_Plan, int, int]:
         kind, at, end = _message(body)
-        plan = _plan(kind, self._view)
+        view: Any = self._view
+        plan = _plan(kind, view)
         if len(body) > start and body[start] == _RAW_FIELD and body[len(MAGIC)] == _KIND_FIELD:
             self._plans[body[:start]] = plan
         return plan, at, end
@@ -147,13 +149,13 @@ def _struct_plan(of: Message, info: inspect.StructType) -> _Plan:
             assert field.message is not None
             inner = _struct_plan(field.message, info)
             plan[tag] = lambda data, start, stop, into, inner=inner: _read(data, start, stop, inner, into)  # type: ignore[misc]
-        elif field.name in wanted:
+        elif field.name in wanted and field.wire != FIXED64:  # a double: no view has one
             kind = _struct_of(wanted[field.name])
             if field.message is not None:
                 inner = _struct_plan(field.message, kind) if kind is not None else _whole(field.message)
-                plan[tag] = _many(inner, field.name) if field.shape is Shape.MANY else _one(inner, field.name)
+                plan[tag] = _PUTS[field.shape](inner, field.name)
             elif field.shape is Shape.MAP:
-                plan[tag] = _pair(READERS[field.kind], field.name)
+                plan[tag] = _pair(_text(READERS[field.kind], "value"), field.name, "")
             elif field.wire == VARINT:
                 plan[tag] = _number(field.name, field.kind == "bool")
             else:
@@ -167,7 +169,7 @@ def _whole(of: Message) -> _Plan:
     plan: _Plan = {}
     for field in of.ordered:
         tag = varint(field.tag, 0, len(field.tag))[0]
-        if field.message is None and field.shape is Shape.ONE:
+        if field.message is None and field.shape is Shape.ONE and field.wire != FIXED64:
             plan[tag] = (
                 _number(field.name, field.kind == "bool")
                 if field.wire == VARINT
@@ -226,15 +228,23 @@ def _number(name: str, truth: bool) -> _Put:
     return put
 
 
-def _pair(read: Callable[[bytes, int, int], Any], name: str) -> _Put:
+def _pair(value: _Put, name: str, absent: Any) -> _Put:
+    """`absent` is a value of which no byte speaks."""
     entry: _Plan = {
         1 << 3 | LENGTH: _text(READERS["string"], "key"),
-        2 << 3 | LENGTH: _text(read, "value"),
+        2 << 3 | LENGTH: value,
     }
 
     def put(data: bytes, start: int, stop: int, into: Object) -> None:
-        found: Object = {"value": ""}
+        found: Object = {}
         _read(data, start, stop, entry, found)
-        into.setdefault(name, {})[found.get("key", "")] = found["value"]
+        into.setdefault(name, {})[found.get("key", "")] = found.get("value", absent)
 
     return put
+
+
+def _pairs(plan: _Plan, name: str) -> _Put:
+    return _pair(_one(plan, "value"), name, {})
+
+
+_PUTS = {Shape.ONE: _one, Shape.MANY: _many, Shape.MAP: _pairs}

@@ -428,3 +428,23 @@ def test_custom_resources_are_merged_by_their_own_structure(server: Server) -> N
     assert ("counter", "Apply", "status") in managers(counted)
     unknown = apply(server, THINGS + "/t", thing(spec={"nope": 1}))
     assert unknown.json["message"].endswith(".spec.nope: field not declared in schema")
+
+
+def test_kubectl_moves_what_client_side_apply_owned_by_a_json_patch(server: Server) -> None:
+    """client-go/util/csaupgrade/upgrade.go: managedFields are replaced, and so is resourceVersion, by itself."""
+    server.ask("POST", MAPS, config(x="1"))
+    applied = apply(server, MAPS + "/a", config(x="1"), "fieldManager=kubectl")
+    metadata = applied.json["metadata"]
+    entries = [entry for entry in metadata["managedFields"] if entry["operation"] == "Apply"]
+    assert len(entries) < len(metadata["managedFields"])
+    replace = [
+        {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
+    ]
+    moved = patch(server, MAPS + "/a", replace, "json")
+    assert (moved.status, managers(moved)) == (200, [("kubectl", "Apply", "")])
+    late = patch(server, MAPS + "/a", replace, "json")
+    assert (late.status, late.json["reason"]) == (409, "Conflict")
+    version = moved.json["metadata"]["resourceVersion"]
+    test = [{"op": "test", "path": "/metadata/resourceVersion", "value": version}]
+    assert patch(server, MAPS + "/a", test, "json").data == moved.data

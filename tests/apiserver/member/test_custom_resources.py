@@ -352,3 +352,39 @@ def test_every_member_serves_it_and_objects_are_the_same() -> None:
     server.settle(10.0)
     assert [server.ask("GET", WIDGETS, member=member).status for member in range(3)] == [404, 404, 404]
     server.close()
+
+
+def test_what_may_be_null_stays_null(server: Server) -> None:
+    definition = copy.deepcopy(DEFINITION)
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    properties = schema["properties"]["spec"]["properties"]
+    properties["note"] = {"type": "string", "nullable": True, "default": "none"}
+    properties["any"] = {"x-kubernetes-preserve-unknown-fields": True}
+    define(server, definition)
+    spec = {"note": None, "replicas": None, "color": None, "any": {"a": None, "b": [None]}}
+    created = server.ask("POST", WIDGETS, widget("a", **spec) | {"metadata": {"name": "a", "labels": None}})
+    assert created.json["spec"] == {"size": 1, "note": None, "color": "red", "any": {"a": None, "b": [None]}}
+    assert "labels" not in created.json["metadata"]
+    merged = server.ask("PATCH", f"{WIDGETS}/a", {"spec": {"size": 2, "tags": None}}, headers=MERGE)
+    assert merged.json["spec"] == created.json["spec"] | {"size": 2}
+    replace = [{"op": "add", "path": "/spec/any", "value": [None, 1]}]
+    headers = {"content-type": "application/json-patch+json"}
+    patched = server.ask("PATCH", f"{WIDGETS}/a", replace, headers=headers)
+    assert (patched.json["spec"]["any"], patched.json["spec"]["note"]) == ([None, 1], None)
+    headers = {"content-type": "application/apply-patch+yaml"}
+    applied = server.ask("PATCH", f"{WIDGETS}/b?fieldManager=me", widget("b", note=None), headers=headers)
+    assert applied.json["spec"] == {"size": 1, "note": None, "color": "red"}
+    refused = server.ask("POST", WIDGETS, widget("c", tags=["a", None]))
+    assert (refused.status, refused.json["details"]["causes"][0]["field"]) == (422, "spec.tags[1]")
+
+
+def test_caches_of_custom_resources_are_verified_as_long_as_they_are_there(defined: Server) -> None:
+    def verdicts() -> dict[str, str]:
+        found = defined.ask("POST", "/swarmlet/verify").json
+        return {verdict["resource"]: verdict["status"] for verdict in found}
+
+    defined.ask("POST", WIDGETS, widget("a"))
+    assert verdicts()["widgets.example.com"] == "success"
+    defined.ask("DELETE", f"{DEFINITIONS}/widgets.example.com")
+    defined.settle(30.0)
+    assert "widgets.example.com" not in verdicts()

@@ -88,7 +88,7 @@ def test_a_row_carries_what_is_asked_for(server: Server) -> None:
 
 
 def test_yaml_in_and_out(server: Server) -> None:
-    text = "kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: y\ndata:\n  k: v\n"
+    text = "kind: ConfigMap\napiVersion: v1\nmetadata:\n  name: m\ndata:\n  k: v\n"
     headers = {"content-type": "application/yaml", "accept": "application/yaml"}
     answer = server.ask("POST", "/api/v1/namespaces/ns/configmaps", text, headers=headers)
     assert answer.status == 201

@@ -11,7 +11,7 @@ from harness.apiserver.resources import RESOURCES
 from harness.client.discovery import GROUPS, PATHS, discover_, namespaced
 from harness.client.machine import Answered, Send
 from harness.client.requests import PODS
-from harness.fleet.namespaces import NamespaceController, NamespaceOptions
+from harness.fleet.controllers.namespaces import NamespaceController, NamespaceOptions
 from harness.wire.paths import parse_path
 from harness.wire.request import Response
 

@@ -22,6 +22,18 @@ def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], f
     return found
 
 
+def test_a_histogram_is_rendered_anew_when_it_has_changed() -> None:
+    metrics = Metrics()
+    wait = metrics.apiserver_watch_cache_read_wait_seconds.labels("", "pods")
+    labels = (("group", ""), ("resource", "pods"))
+    for value, total in ((0.01, 0.01), (0.0, 0.01), (2.0, 2.01)):
+        wait.observe(value)
+        found = samples(metrics)
+        assert found["apiserver_watch_cache_read_wait_seconds_count", labels] == wait.count
+        assert found["apiserver_watch_cache_read_wait_seconds_sum", labels] == pytest.approx(total)
+    assert metrics.render() == metrics.render()
+
+
 def test_a_family_without_series_is_left_out() -> None:
     assert Metrics().render() == b""
 

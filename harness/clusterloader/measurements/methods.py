@@ -1,0 +1,213 @@
+"""The table of methods that are simulated, and what each call of them takes.
+
+The table is read twice: the executor makes measurements by it, and a test is refused before it runs where a call
+lacks a parameter or has one of another type, which upstream finds out when the step's turn comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
+
+from harness.clusterloader.measurements.apiavailability import APIAvailability
+from harness.clusterloader.measurements.apiresponsiveness import APIResponsiveness
+from harness.clusterloader.measurements.base import Measurement, Params, unknown_action
+from harness.clusterloader.measurements.controlledpods import WaitForControlledPodsRunning
+from harness.clusterloader.measurements.finishedjobs import WaitForFinishedJobs
+from harness.clusterloader.measurements.genericobjects import WaitForGenericK8sObjects
+from harness.clusterloader.measurements.joblifecycle import JobLifecycleLatency
+from harness.clusterloader.measurements.podstartup import PodStartupLatency
+from harness.clusterloader.measurements.runningpods import WaitForRunningPods
+from harness.clusterloader.measurements.schedulingthroughput import SchedulingThroughput
+from harness.clusterloader.measurements.servicecreation import ServiceCreationLatency
+from harness.clusterloader.measurements.sleep import Sleep
+from harness.clusterloader.measurements.systempods import SystemPodMetrics
+from harness.clusterloader.measurements.testmetrics import TestMetrics
+from harness.clusterloader.measurements.timer import Timer
+from harness.clusterloader.measurements.volumes import WaitForAvailablePVs, WaitForBoundPVCs
+from harness.clusterloader.measurements.waitfornodes import WaitForNodes
+
+Kind = Literal["text", "integer", "number", "boolean", "duration", "texts"]
+
+
+class Takes(NamedTuple):
+    """Parameters of one action, by name: what must be there, and what may."""
+
+    required: Mapping[str, Kind] = {}
+    optional: Mapping[str, Kind] = {}
+
+    def check(self, params: Params) -> None:
+        """Raises MeasurementError naming the first parameter that is missing or of another type."""
+        for name, kind in (*self.required.items(), *self.optional.items()):
+            if name in self.required or params.has(name):
+                getattr(params, kind)(name)
+
+
+class Method(NamedTuple):
+    """How a measurement is made, and its actions; one that has no actions takes what stands under ""."""
+
+    make: Callable[[], Measurement]
+    actions: Mapping[str, Takes]
+
+    def check(self, params: Params) -> None:
+        """Raises MeasurementError where a call with these parameters cannot be done."""
+        action = ""
+        if "" not in self.actions:
+            action = params.text("action")
+            if action not in self.actions:
+                raise unknown_action(action, *self.actions)
+        self.actions[action].check(params)
+
+
+_SELECT: dict[str, Kind] = {"namespace": "text", "labelSelector": "text", "fieldSelector": "text"}
+_NOTHING = Takes()
+
+METHODS: dict[str, Method] = {
+    "APIAvailability": Method(
+        APIAvailability,
+        {
+            "start": Takes({"pollFrequency": "duration"}, {"threshold": "number"}),
+            "pause": _NOTHING,
+            "unpause": _NOTHING,
+            "gather": _NOTHING,
+        },
+    ),
+    "APIResponsivenessPrometheus": Method(
+        APIResponsiveness,
+        {
+            "start": _NOTHING,
+            "gather": Takes(
+                {},
+                {
+                    "enableViolations": "boolean",
+                    "useSimpleLatencyQuery": "boolean",
+                    "summaryName": "text",
+                    "allowedSlowCalls": "integer",
+                    "customThresholds": "text",
+                },
+            ),
+        },
+    ),
+    "JobLifecycleLatency": Method(
+        JobLifecycleLatency,
+        {"start": Takes({}, _SELECT), "gather": Takes({}, {"timeout": "duration"})},
+    ),
+    "PodStartupLatency": Method(
+        PodStartupLatency,
+        {
+            "start": Takes(
+                {},
+                {
+                    **_SELECT,
+                    "threshold": "duration",
+                    "perc50Threshold": "duration",
+                    "perc90Threshold": "duration",
+                    "perc99Threshold": "duration",
+                },
+            ),
+            "gather": Takes({}, {"schedulerName": "text"}),
+        },
+    ),
+    "SchedulingThroughput": Method(
+        SchedulingThroughput,
+        {
+            "start": Takes({}, {**_SELECT, "measurmentInterval": "duration"}),
+            "gather": Takes({}, {"threshold": "number", "enableViolations": "boolean"}),
+        },
+    ),
+    "ServiceCreationLatency": Method(
+        ServiceCreationLatency,
+        {
+            "start": Takes({}, {**_SELECT, "waitTimeout": "duration", "checkIngress": "boolean"}),
+            "waitForReady": _NOTHING,
+            "waitForDeletion": _NOTHING,
+            "gather": _NOTHING,
+        },
+    ),
+    "Sleep": Method(Sleep, {"": Takes({"duration": "duration"})}),
+    "SystemPodMetrics": Method(
+        SystemPodMetrics,
+        {"start": _NOTHING, "pause": _NOTHING, "unpause": _NOTHING, "gather": _NOTHING},
+    ),
+    "TestMetrics": Method(
+        TestMetrics,
+        {
+            "start": _NOTHING,
+            "pauseSystemPodMetrics": _NOTHING,
+            "unpauseSystemPodMetrics": _NOTHING,
+            "gather": _NOTHING,
+        },
+    ),
+    "Timer": Method(
+        Timer,
+        {"start": Takes({"label": "text"}), "stop": Takes({"label": "text"}), "gather": _NOTHING},
+    ),
+    "WaitForAvailablePVs": Method(
+        WaitForAvailablePVs,
+        {"": Takes({"desiredPVCount": "integer", "provisioner": "text"}, {**_SELECT, "timeout": "duration"})},
+    ),
+    "WaitForBoundPVCs": Method(
+        WaitForBoundPVCs,
+        {"": Takes({"desiredPVCCount": "integer"}, {**_SELECT, "timeout": "duration"})},
+    ),
+    "WaitForControlledPodsRunning": Method(
+        WaitForControlledPodsRunning,
+        {
+            "start": Takes(
+                {"apiVersion": "text", "kind": "text"},
+                {
+                    **_SELECT,
+                    "operationTimeout": "duration",
+                    "checkIfPodsAreUpdated": "boolean",
+                    "countErrorMargin": "integer",
+                },
+            ),
+            "gather": Takes({}, {"syncTimeout": "duration"}),
+            "stop": _NOTHING,
+        },
+    ),
+    "WaitForFinishedJobs": Method(
+        WaitForFinishedJobs,
+        {"start": Takes({}, _SELECT), "gather": Takes({}, {"timeout": "duration"})},
+    ),
+    "WaitForGenericK8sObjects": Method(
+        WaitForGenericK8sObjects,
+        {
+            "": Takes(
+                {
+                    "objectGroup": "text",
+                    "objectVersion": "text",
+                    "objectResource": "text",
+                    "minDesiredObjectCount": "integer",
+                },
+                {
+                    "maxFailedObjectCount": "integer",
+                    "timeout": "duration",
+                    "refreshInterval": "duration",
+                    "labelSelector": "text",
+                    "successfulConditions": "texts",
+                    "failedConditions": "texts",
+                },
+            )
+        },
+    ),
+    "WaitForNodes": Method(
+        WaitForNodes,
+        {
+            "": Takes(
+                {"minDesiredNodeCount": "integer", "maxDesiredNodeCount": "integer"},
+                {**_SELECT, "timeout": "duration", "refreshInterval": "duration"},
+            )
+        },
+    ),
+    "WaitForRunningPods": Method(
+        WaitForRunningPods,
+        {
+            "": Takes(
+                {"desiredPodCount": "integer"},
+                {**_SELECT, "timeout": "duration", "refreshInterval": "duration", "isFatal": "boolean"},
+            )
+        },
+    ),
+}
+"""What is simulated: the method of a config to what does it."""
