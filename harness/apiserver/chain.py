@@ -194,7 +194,11 @@ class _Request:
     def _fail(self, error: Exception) -> None:
         """A fault of ours: the client hears of it as of a panic upstream, and one line goes to the log."""
         trace = "".join(traceback.format_exception(error)).replace("\n", "\\n")
-        print(f"error: {self._exchange.method[:20]} {self._exchange.path[:500]}: {trace}", file=sys.stderr, flush=True)
+        print(
+            f"error: {self._exchange.method[:20]} {self._exchange.path[:500]}: {trace}",
+            file=sys.stderr,
+            flush=True,
+        )
         if self._answered:
             self._exchange.abort()
         else:
@@ -290,7 +294,9 @@ class _Request:
 
     def _call(self, user: UserInfo, info: RequestInfo, endpoint: Endpoint) -> Call:
         headers = self._exchange.headers
-        if self._exchange.method == "HEAD":  # resources have routes for GET, not for HEAD (as/endpoints/installer.go)
+        if (
+            self._exchange.method == "HEAD"
+        ):  # resources have routes for GET, not for HEAD (as/endpoints/installer.go)
             raise StatusError(method_not_allowed())
         representation = negotiate(
             headers.get("accept", ""), self._chain.protobuf_answers, bool(endpoint.resource.custom)

@@ -23,12 +23,16 @@ class MemberOptions:
     seed: int = 0
     server_address: str = "127.0.0.1:6443"
     server_concurrency: int = 600  # --max-requests-inflight 400 and --max-mutating-requests-inflight 200
-    priority_and_fairness: bool = True  # --enable-priority-and-fairness; without it two thirds may be reads at once
+    priority_and_fairness: bool = (
+        True  # --enable-priority-and-fairness; without it two thirds may be reads at once
+    )
     request_timeout_s: float = 60.0  # --request-timeout
     service_cidr: str = "10.0.0.0/16"  # as kube-up has it: room for the services of 5,000 nodes
     service_cluster_ip: str = "10.0.0.1"  # of the service default/kubernetes
     event_ttl_s: float = 3600.0  # --event-ttl
     feature_gates: FeatureGates = field(default_factory=FeatureGates)  # --feature-gates
-    signing_ca: tuple[bytes, bytes] | None = None  # certificate and key, as PEM, that sign client certificates
+    signing_ca: tuple[bytes, bytes] | None = (
+        None  # certificate and key, as PEM, that sign client certificates
+    )
     protobuf_answers: bool = False  # to clients that prefer them; JSON costs us less
     node_authorizer: NodeAuthorizerOptions = field(default_factory=NodeAuthorizerOptions)

@@ -126,7 +126,9 @@ class Rest:
 
     def _outward(self, actions: list[Action], now: float) -> list[Action]:
         """Replace the inner machine's sends and cancels by what goes out now."""
-        for action in actions:  # a loop, as most lists are one note or one timer: any() would cost as much as they do
+        for (
+            action
+        ) in actions:  # a loop, as most lists are one note or one timer: any() would cost as much as they do
             if isinstance(action, (Send, Cancel)):
                 break
         else:

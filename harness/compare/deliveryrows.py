@@ -91,7 +91,7 @@ def _value(sample: str, q: float, taken: Taken, where: dict[str, str], run: Run)
 def _over(values: list[float], taken: Taken) -> float | None:
     if not values:
         return None
-    return max(values) if taken is Taken.BUSIEST else statistics.median_high(values)
+    return max(values) if taken is Taken.BUSIEST else statistics.median_low(values)
 
 
 def _series(sample: str, q: float, taken: Taken, where: dict[str, str], run: Run) -> pd.Series:

@@ -19,7 +19,7 @@ class Taken(Enum):
     """How a figure over members was made one."""
 
     BUSIEST = "busiest"  # the member with the highest figure
-    MEDIAN = "median"  # the member in the middle; of an even number the higher of the two
+    MEDIAN = "median"  # the member in the middle; of an even number the lower of the two
     SUM = "sum"  # all members added up, at one moment
     RUN = "run"  # of the run as a whole; members do not come into it
 

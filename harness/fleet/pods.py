@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from math import inf
+from sys import intern
 from typing import TypeAlias
 
 import msgspec
@@ -310,7 +311,7 @@ def _volumes(spec: _Spec, namespace: str) -> tuple[tuple[str, ...], tuple[tuple[
     for volume in spec.volumes:
         sources = _sources(volume, namespace)
         if sources:
-            names.append(volume.name)
+            names.append(intern(volume.name))  # all replicas have the same, but for their token's
             volumes.append(sources)
     return tuple(names), tuple(volumes)
 

@@ -47,7 +47,7 @@ class Channel:
     """
 
     __slots__ = (
-        "_dispatcher", "_left_over", "_owner", "_queued", "_reader", "_sock", "_tls", "_writer",
+        "_dispatcher", "_left_over", "_owner", "_paused", "_queued", "_reader", "_sock", "_tls", "_writer",
         "closed", "member", "received_bytes", "sent_bytes",
     )  # fmt: skip
 
@@ -59,6 +59,7 @@ class Channel:
         self._owner: Owner | None = owner
         self._left_over: memoryview | None = None
         self._queued = False
+        self._paused = False
         self._writer: Any = None
         self.closed = False
         self.received_bytes = 0
@@ -103,13 +104,21 @@ class Channel:
 
     # ---- reading -------------------------------------------------------------------------------------------------
     def _readable(self) -> None:
-        """From the hub. The loop reports a socket again and again until it is read; it is queued once."""
+        """From the hub. The loop reports a socket again and again until it is read; it is queued once, and one that is
+        reported while it is queued is not watched until then: reporting thousands of them again at every turn would
+        take what is left of a process that has fallen behind."""
         if not self._queued:
             self._queued = True
             self._dispatcher.push(self._read)
+        elif not self._paused:
+            self._paused = True
+            self._reader.stop()
 
     def _read(self) -> None:
         self._queued = False
+        if self._paused and not self.closed:
+            self._paused = False
+            self._reader.start(self._readable)
         for _ in range(READS_A_TURN):
             if self.closed:
                 return

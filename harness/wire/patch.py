@@ -140,6 +140,17 @@ def diff_merge(original: dict[str, Any], modified: dict[str, Any]) -> dict[str, 
         if isinstance(value, dict) and isinstance(before, dict):
             if changes := diff_merge(before, value):
                 patch[key] = changes
-        elif key not in original or before != value or type(before) is not type(value):
+        elif key not in original or not _same(before, value):
             patch[key] = value
     return patch
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same; Python takes False, 0 and 0.0 as equal."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
+    return bool(one == other)

@@ -274,6 +274,9 @@ class World:
                 "status": {"token": "t"},
             }
             return 201, msgspec.json.encode(token)
+        home = self.objects.get(("namespaces", "", namespace), {})
+        if info.verb == "create" and "deletionTimestamp" in home.get("metadata", {}):
+            return 403, _TERMINATING
         if info.verb == "create" and not info.subresource:
             return self._create(info.resource, namespace, given)
         if info.verb == "list":
@@ -401,6 +404,12 @@ class World:
     def requests(self, line: str, since: float = 0.0) -> list[Logged]:
         """Requests like ``patch pods/status``."""
         return [each for each in self.log if each.line == line and each.at >= since]
+
+
+_TERMINATING = (
+    b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"it is being terminated","reason":"Forbidden",'
+    b'"details":{"causes":[{"reason":"NamespaceTerminating"}]},"code":403}'
+)
 
 
 def status_body(code: int, reason: str, message: str) -> bytes:

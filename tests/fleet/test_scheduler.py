@@ -282,13 +282,32 @@ TAINT = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
         ({"affinity": required(expression("zone", "DoesNotExist"), expression("zone", "In", "y"))}, "a"),
         ({"affinity": required(expression("size", "Gt", "5"))}, "c"),
         ({"affinity": required(expression("size", "Lt", "5"))}, "b"),
-        ({"affinity": required({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]})}, "b"),
+        (
+            {
+                "affinity": required(
+                    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["b"]}]}
+                )
+            },
+            "b",
+        ),
         ({"affinity": required(expression("zone", "Exists")), "nodeSelector": {"size": "9"}}, "c"),
         ({"affinity": required({})}, ""),
-        ({"tolerations": [{"key": "k", "operator": "Equal", "value": "v"}], "nodeSelector": {"taint": "yes"}}, "t"),
+        (
+            {
+                "tolerations": [{"key": "k", "operator": "Equal", "value": "v"}],
+                "nodeSelector": {"taint": "yes"},
+            },
+            "t",
+        ),
         ({"tolerations": [{"operator": "Exists"}], "nodeSelector": {"taint": "yes"}}, "t"),
         ({"tolerations": [{"key": "k", "value": "w"}], "nodeSelector": {"taint": "yes"}}, ""),
-        ({"tolerations": [{"key": "k", "operator": "Exists", "effect": "NoExecute"}], "nodeSelector": {"taint": "yes"}}, ""),
+        (
+            {
+                "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoExecute"}],
+                "nodeSelector": {"taint": "yes"},
+            },
+            "",
+        ),
     ],
 )
 def test_affinity_and_taints_decide(spec: dict[str, Any], expected: str) -> None:

@@ -181,5 +181,5 @@ class TestOpenFiles:
 def test_a_fleet_may_be_told_what_its_kubelets_do() -> None:
     options = parse("--fleet", "kube_proxy=true,qps=10", "--fleet", "watch_list=false")
     assert options.fleet == {"kube_proxy": True, "qps": 10.0, "watch_list": False}
-    with pytest.raises(ConfigError, match="--fleet kube_prox=true: .* did you mean kube_proxy"):
+    with pytest.raises(ConfigError, match=r"--fleet kube_prox=true: .* did you mean kube_proxy"):
         parse("--fleet", "kube_prox=true")

@@ -61,7 +61,17 @@ class CachedObject:
     `protobuf` is set once somebody has needed it (`views.protobuf`).
     """
 
-    __slots__ = ("_attributes", "_positions", "body", "key", "labels", "name", "namespace", "protobuf", "revision")
+    __slots__ = (
+        "_attributes",
+        "_positions",
+        "body",
+        "key",
+        "labels",
+        "name",
+        "namespace",
+        "protobuf",
+        "revision",
+    )
 
     protobuf: bytes
 

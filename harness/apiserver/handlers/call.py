@@ -46,7 +46,9 @@ class Call(msgspec.Struct, gc=False):
         info = self.info
         namespace = info.namespace if self.resource.namespaced else ""
         manager = info.query.get("fieldManager") or manager_of(self.exchange.headers.get("user-agent", ""))
-        return Caller(self.user, namespace, info.name, info.subresource, dry_run, self.etcd_us, manager, typed)
+        return Caller(
+            self.user, namespace, info.name, info.subresource, dry_run, self.etcd_us, manager, typed
+        )
 
 
 @lru_cache(maxsize=256)

@@ -141,7 +141,9 @@ class PatchFields:
         """A patched object without the nulls that the patch has brought: in lists they are zero values. Raises
         StatusError 422 where that cannot be decoded."""
         body = self._body
-        as_members = body.count(b":null") == body.count(b"null")  # all of them: a look that costs next to nothing
+        as_members = body.count(b":null") == body.count(
+            b"null"
+        )  # all of them: a look that costs next to nothing
         if as_members or _NULL_ITEM.search(body) is None or resource.custom:
             # A strategic merge has dropped those of objects itself.
             return patched if self._media_type == STRATEGIC_MERGE_PATCH else settled_nulls(patched, resource)

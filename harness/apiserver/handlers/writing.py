@@ -53,7 +53,9 @@ def read_object(call: Call, kind: str = "", version: str = "") -> Object:
     return read_typed(call, IGNORE, kind, version)[0]
 
 
-def read_typed(call: Call, validation: str, kind: str = "", version: str = "") -> tuple[Object, Sequence[str]]:
+def read_typed(
+    call: Call, validation: str, kind: str = "", version: str = ""
+) -> tuple[Object, Sequence[str]]:
     """The request's body as its kind's type takes it, and warnings. Raises StatusError 400 or 415."""
     exchange = call.exchange
     media_type = body_type(exchange.headers.get("content-type", ""))
@@ -98,7 +100,9 @@ async def patch(call: Call) -> Answer:
     media_type = call.exchange.headers.get("content-type", "").partition(";")[0].strip()
     strategy = call.registry.strategy
     if media_type not in strategy.patches:
-        raise StatusError(unsupported_media_type((*strategy.patches, APPLY_PATCH) if call.resource.custom else None))
+        raise StatusError(
+            unsupported_media_type((*strategy.patches, APPLY_PATCH) if call.resource.custom else None)
+        )
     options = write_options(call.info.query, "PatchOptions")
     body, resource = call.exchange.body, call.resource
     caller = call.caller(options.dry_run)

@@ -61,7 +61,9 @@ class ProcessFamilies(Families):
     swarmlet_modelled_jobs_total = counter("Jobs completed on the modelled host.")
     swarmlet_late_jobs_total = counter("Of these, completed more than 20 ms after their time.")
     swarmlet_faults_total = counter("Faults that were begun, by kind.", "kind")
-    swarmlet_fault_hits_total = counter("Requests, watches and connections that met a fault, by kind.", "kind")
+    swarmlet_fault_hits_total = counter(
+        "Requests, watches and connections that met a fault, by kind.", "kind"
+    )
     swarmlet_faults_active = gauge("Faults that are active, by kind.", "kind")
     swarmlet_host_cpu_seconds_total = counter("CPU time that this emulator process used.")
     swarmlet_host_resident_memory_bytes = gauge("Resident memory of this emulator process.")

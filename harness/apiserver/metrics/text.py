@@ -131,7 +131,6 @@ class Family(Generic[C]):
             else:
                 out.append(f"{text[0]} {_number(child.value)}\n")
 
-
     def _histogram(self, values: tuple[str, ...], child: Histogram, text: list[str]) -> str:
         """A histogram's lines. Few of a member's change between two scrapes, and most of its lines are histograms'."""
         count = child.count

@@ -52,7 +52,9 @@ class Costs:
     list_per_object_us: float = (
         8.0  # estimate: a third of a pod, as secrets, configmaps and leases are in bytes
     )
-    gzip_kib_us: float = 4.0  # estimate: zlib at level 1 took this for a list of 2,000 pods, 258 MB/s, on the same
+    gzip_kib_us: float = (
+        4.0  # estimate: zlib at level 1 took this for a list of 2,000 pods, 258 MB/s, on the same
+    )
     # kind of machine; paid for each answer of more than 128 KiB to a client that asks for gzip, as client-go does
     scan_per_object_us: float = (
         0.2  # estimate: copying and sorting the whole store for a pods watch-list with

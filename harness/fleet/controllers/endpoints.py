@@ -6,10 +6,9 @@ from harness.client.store import Change
 from harness.fleet.controllers.api import ENDPOINTS, ApiError, Steps, call, call_all
 from harness.fleet.controllers.serviceviews import (
     HEADLESS,
+    PortGroups,
     ServicePods,
-    endpoint_port,
-    port_number,
-    sort_key,
+    resolved_ports,
     spec_of,
     target_reference,
 )
@@ -68,19 +67,15 @@ class EndpointsController(ServicePods):
         """Addresses by their ports (RepackSubsets), ready and not ready."""
         spec = spec_of(service)
         groups: dict[bytes, tuple[list[Object], list[tuple[PodView, bool]]]] = {}
+        known: PortGroups = {}
         pods = [
             each for each in self.selected(service) if each.ip and each.deleted is None and not each.ended
         ]
         for pod in sorted(pods, key=lambda each: each.ip)[:_MOST]:
-            ports = [
-                endpoint_port(port, number)
-                for port in spec.ports
-                if (number := port_number(pod, port)) is not None
-            ]
+            ports_key, ports = resolved_ports(pod, spec.ports, known)
             if spec.ports and not ports:
                 continue
-            ports.sort(key=sort_key)
-            group = groups.setdefault(sort_key(ports), (ports, []))
+            group = groups.setdefault(ports_key, (ports, []))
             group[1].append((pod, pod.ready or spec.publish_not_ready_addresses))
         return [_subset(ports, members, service.name) for _, (ports, members) in sorted(groups.items())]
 

@@ -7,15 +7,17 @@ that is empty.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from harness.client.store import Change
 from harness.fleet.controllers.api import ENDPOINTSLICES, Answer, ApiError, Steps, failure
 from harness.fleet.controllers.podcontrol import owner_reference
 from harness.fleet.controllers.serviceviews import (
     HEADLESS,
     TRIGGER,
+    PortGroups,
     ServicePods,
-    endpoint_port,
-    port_number,
+    resolved_ports,
     sort_key,
     spec_of,
     target_reference,
@@ -64,11 +66,14 @@ class EndpointSliceController(ServicePods):
         if spec.type == "ExternalName" or not spec.selector:
             return
         self._check_slices(service)
-        existing = [whole(each) for each in self._slices_of(service)]
+        existing = [_copied(_decoded(each)) for each in self._slices_of(service)]
         groups: dict[bytes, tuple[list[Object], dict[str, Object]]] = {}
+        known: PortGroups = {}
         for pod in self.selected(service):
             if pod.ip and not pod.ended:
-                self._sort_in(service, pod, groups)
+                ports_key, ports = resolved_ports(pod, spec.ports, known)
+                members = groups.setdefault(ports_key, (ports, {}))[1]
+                members[pod.uid] = _endpoint(pod, service.name, spec.publish_not_ready_addresses)
         yield from self._reconcile(service, existing, groups)
 
     def _check_slices(self, service: WholeView) -> None:
@@ -83,19 +88,6 @@ class EndpointSliceController(ServicePods):
             for each in self.slices.owned_by(service.uid)
             if isinstance(each, WholeView) and each.labels.get(MANAGED_BY) == MANAGER
         ]
-
-    def _sort_in(
-        self, service: WholeView, pod: PodView, groups: dict[bytes, tuple[list[Object], dict[str, Object]]]
-    ) -> None:
-        spec = spec_of(service)
-        ports = [
-            endpoint_port(port, number)
-            for port in spec.ports
-            if (number := port_number(pod, port)) is not None
-        ]
-        ports.sort(key=sort_key)
-        group = groups.setdefault(sort_key(ports), (ports, {}))
-        group[1][pod.uid] = _endpoint(pod, service.name, spec.publish_not_ready_addresses)
 
     def _reconcile(
         self,
@@ -248,6 +240,22 @@ def _endpoint(pod: PodView, service: str, publish_not_ready: bool) -> Object:
     if hostname and subdomain == service:
         made["hostname"] = hostname
     return made
+
+
+@lru_cache(maxsize=256)
+def _by_bytes(raw: bytes) -> Object:
+    return whole(raw)
+
+
+def _decoded(view: WholeView) -> Object:
+    """Most slices of a large service are as they were at the last sync."""
+    return _by_bytes(view.raw)
+
+
+def _copied(obj: Object) -> Object:
+    """As deep as a sync changes it."""
+    metadata = {**obj["metadata"], "annotations": dict(obj["metadata"].get("annotations") or {})}
+    return {**obj, "metadata": metadata}
 
 
 def _padded(version: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -99,11 +99,26 @@ def target_reference(pod: PodView) -> Object:
     return {"kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
 
 
-def endpoint_port(port: ServicePort, number: int) -> Object:
+def resolved_ports(pod: PodView, ports: tuple[ServicePort, ...], known: PortGroups) -> PortGroup:
+    """The ports of a service at a pod, sorted, with a key that equal ones share; `known` has those of other pods, which
+    mostly name the same."""
+    found = known.get(pod.ports)
+    if found is None:
+        listed = [_port(port, number) for port in ports if (number := port_number(pod, port)) is not None]
+        listed.sort(key=sort_key)
+        found = known[pod.ports] = (sort_key(listed), listed)
+    return found
+
+
+def _port(port: ServicePort, number: int) -> Object:
     made: Object = {"name": port.name, "port": number, "protocol": port.protocol}
     if port.app_protocol is not None:
         made["appProtocol"] = port.app_protocol
     return made
+
+
+PortGroup: TypeAlias = tuple[bytes, list[Object]]
+PortGroups: TypeAlias = dict[tuple[tuple[str, str, int], ...], PortGroup]
 
 
 def sort_key(value: Any) -> bytes:

@@ -22,7 +22,9 @@ def test_a_watch_list_sends_the_state_then_a_bookmark_then_changes(server: Serve
     server.settle()
     types = [event["type"] for event in watch.events]
     assert types[:3] == ["ADDED", "BOOKMARK", "ADDED"]
-    assert types[3:] in ([], ["BOOKMARK"]), "the first tick after a watch-list brings one more where it has news"
+    assert types[3:] in ([], ["BOOKMARK"]), (
+        "the first tick after a watch-list brings one more where it has news"
+    )
     annotations = watch.events[1]["object"]["metadata"]["annotations"]
     assert annotations == {"k8s.io/initial-events-end": "true"}
 

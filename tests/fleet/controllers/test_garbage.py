@@ -41,7 +41,9 @@ def test_in_the_foreground_the_owner_goes_last(cluster: Cluster) -> None:
     cluster.run(cluster.now + 4.0)
     assert cluster.items(PODS) == cluster.items(f"{APPS}/replicasets") == []
     cluster.admin("GET", f"{APPS}/deployments/d", expect=404)
-    deletions = [each.what for each in cluster.writes(GC) if each.verb in ("delete", "patch") and each.code == 200]
+    deletions = [
+        each.what for each in cluster.writes(GC) if each.verb in ("delete", "patch") and each.code == 200
+    ]
     assert deletions[0] == "delete replicasets"
     assert deletions.count("delete pods") == 3
     assert deletions[-2:] == ["patch replicasets", "patch deployments"]

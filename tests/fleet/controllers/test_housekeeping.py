@@ -16,7 +16,7 @@ from tests.fleet.controllers.serverworld import Object
 
 PODS = "/api/v1/namespaces/m/pods"
 BUDGETS = "/apis/policy/v1/namespaces/m/poddisruptionbudgets"
-MERGE = {"content_type": "application/merge-patch+json"}
+MERGE: dict[str, Any] = {"content_type": "application/merge-patch+json"}
 
 
 def pod(name: str, node: str = "", **metadata: Any) -> Object:
@@ -87,7 +87,9 @@ def test_a_name_that_no_controller_has_is_refused() -> None:
 def test_informers_are_shared_and_each_controller_has_a_client_of_its_own() -> None:
     cluster = Cluster(0, scheduler=False)
     cluster.run(2.0)
-    watches = [each.uri.partition("?")[0] for each in cluster.log if each.who == "system:kube-controller-manager"]
+    watches = [
+        each.uri.partition("?")[0] for each in cluster.log if each.who == "system:kube-controller-manager"
+    ]
     assert len(watches) == len(set(watches))
     assert "/api/v1/pods" in watches
     limiters = manager_limiters(ManagerOptions())
@@ -123,11 +125,11 @@ def test_whatever_the_server_answers_for_a_while_all_comes_right_afterwards(seed
     def mad(exchange: Any, event: Any, *, last: bool = False) -> None:
         response = getattr(event, "response", None)
         writes = exchange.row.verb not in ("get", "list", "watch")
-        if response is not None and exchange.who == cluster.manager_index and cluster.now < until:
-            if rng.random() < 0.3:
-                status = rng.choice((409, 404, 429, 500, 503)) if writes else rng.choice((200, 500))
-                made = type(response)(status, {}, rng.choice(RUBBISH), "member-0")
-                event = type(event)(event.key, made)
+        mad_now = exchange.who == cluster.manager_index and cluster.now < until and rng.random() < 0.3
+        if response is not None and mad_now:
+            status = rng.choice((409, 404, 429, 500, 503)) if writes else rng.choice((200, 500))
+            made = type(response)(status, {}, rng.choice(RUBBISH), "member-0")
+            event = type(event)(event.key, made)
         real(exchange, event, last=last)
 
     cluster.deliver = mad  # type: ignore[method-assign]

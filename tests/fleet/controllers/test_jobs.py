@@ -12,7 +12,7 @@ from tests.fleet.controllers.serverworld import Object
 
 PODS = "/api/v1/namespaces/m/pods"
 JOB = "/apis/batch/v1/namespaces/m/jobs/j"
-MERGE = {"content_type": "application/merge-patch+json"}
+MERGE: dict[str, Any] = {"content_type": "application/merge-patch+json"}
 TRACKING = "batch.kubernetes.io/job-tracking"
 
 
@@ -136,7 +136,10 @@ def test_pods_of_a_job_that_is_gone_lose_their_finalizer_and_go() -> None:
 
 def test_a_finished_job_goes_after_its_time() -> None:
     cluster = cluster_with_job(
-        "generic-garbage-collector", "ttl-after-finished-controller", completions=1, ttlSecondsAfterFinished=20
+        "generic-garbage-collector",
+        "ttl-after-finished-controller",
+        completions=1,
+        ttlSecondsAfterFinished=20,
     )
     end(cluster, pods(cluster)[0])
     cluster.run(cluster.now + 15.0)

@@ -7,6 +7,7 @@ is scaled to 2; the namespace is deleted. What differs is listed here and explai
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -159,11 +160,9 @@ def test_pods_of_a_set_are_created_one_then_two_then_the_rest(recorded: Rows, re
     """Slow start, as one sees it in the moments of the creations: batches lie apart, members of one close together."""
 
     def batches(rows: Rows) -> list[int]:
-        times = [
-            at for at, kind, _ in rows if kind == ("replicaset-controller", "create", "pods", "ok")
-        ]
+        times = [at for at, kind, _ in rows if kind == ("replicaset-controller", "create", "pods", "ok")]
         sizes = [1]
-        for before, after in zip(times, times[1:], strict=False):
+        for before, after in pairwise(times):
             if after - before < 0.0006:
                 sizes[-1] += 1
             else:

@@ -33,13 +33,19 @@ def test_ready_pods_are_behind_their_service_and_ending_ones_are_not(cluster: Cl
     assert addresses(cluster) == sorted(each["status"]["podIP"] for each in pods)
     (found,) = cluster.items(SLICES)
     assert [each["conditions"]["ready"] for each in found["endpoints"]] == [True] * 3
-    assert {each["targetRef"]["name"] for each in found["endpoints"]} == {each["metadata"]["name"] for each in pods}
+    assert {each["targetRef"]["name"] for each in found["endpoints"]} == {
+        each["metadata"]["name"] for each in pods
+    }
     assert found["ports"][0]["port"] == 80
     cluster.scale("/apis/apps/v1/namespaces/m/replicasets/a/scale", 1)
     cluster.run(cluster.now + 0.1)
     (found,) = cluster.items(SLICES)
     ready = [each["conditions"] for each in found["endpoints"]]
-    assert sorted((each["ready"], each["terminating"]) for each in ready) == [(False, True), (False, True), (True, False)]
+    assert sorted((each["ready"], each["terminating"]) for each in ready) == [
+        (False, True),
+        (False, True),
+        (True, False),
+    ]
     assert len(addresses(cluster)) == 1
     cluster.run(cluster.now + 8.0)
     (found,) = cluster.items(SLICES)
@@ -126,7 +132,11 @@ def wanted(first: int, count: int) -> dict[str, Object]:
     ],
 )
 def test_which_slices_are_written(
-    slices: list[Object], want: dict[str, Object], made: list[int], changed: dict[str, int], emptied: list[str]
+    slices: list[Object],
+    want: dict[str, Object],
+    made: list[int],
+    changed: dict[str, int],
+    emptied: list[str],
 ) -> None:
     new, updated, deleted = _fill(slices, dict(want), LABELS)
     assert [len(each) for each in new] == made

@@ -24,8 +24,17 @@ def cluster() -> Cluster:
 
 
 def claim(name: str, size: str = "1Gi", **spec: Any) -> Object:
-    base = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, "storageClassName": ""}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": {**base, **spec}}
+    base = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": size}},
+        "storageClassName": "",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name},
+        "spec": {**base, **spec},
+    }
 
 
 def volume(name: str, size: str = "1Gi", **spec: Any) -> Object:
@@ -35,7 +44,12 @@ def volume(name: str, size: str = "1Gi", **spec: Any) -> Object:
         "hostPath": {"path": "/x"},
         "persistentVolumeReclaimPolicy": "Retain",
     }
-    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {**base, **spec}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {**base, **spec},
+    }
 
 
 def storage_class(mode: str, provisioner: str = "csi.e.io") -> Object:
@@ -87,7 +101,18 @@ def test_a_claim_and_a_volume_are_bound_in_four_writes(cluster: Cluster, volume_
         ([volume("theirs", claimRef={"namespace": "m", "name": "other"})], claim("c"), None),
         ([volume("a")], claim("c", selector={"matchLabels": {"k": "v"}}), None),
     ],
-    ids=["size", "smallest", "modes", "block", "class", "same class", "named", "reserved", "taken", "selector"],
+    ids=[
+        "size",
+        "smallest",
+        "modes",
+        "block",
+        "class",
+        "same class",
+        "named",
+        "reserved",
+        "taken",
+        "selector",
+    ],
 )
 def test_which_volume_a_claim_gets(
     cluster: Cluster, volumes: list[Object], wanted: Object, chosen: str | None

@@ -13,7 +13,7 @@ from tests.fleet.controllers.serverworld import Object
 
 PODS = "/api/v1/namespaces/m/pods"
 APPS = "/apis/apps/v1/namespaces/m"
-MERGE = {"content_type": "application/merge-patch+json"}
+MERGE: dict[str, Any] = {"content_type": "application/merge-patch+json"}
 SETS = ("deployment-controller", "replicaset-controller", "replication-controller")
 
 
@@ -119,7 +119,17 @@ def view(name: str, **fields: Any) -> PodView:
         (view("a", created="2026-06-01T00:00:00Z", ready=False), view("b", ready=False)),
         (view("a"), view("b")),
     ],
-    ids=["unassigned", "pending", "unready", "cost", "doubled up", "ready later", "restarts", "younger", "uid"],
+    ids=[
+        "unassigned",
+        "pending",
+        "unready",
+        "cost",
+        "doubled up",
+        "ready later",
+        "restarts",
+        "younger",
+        "uid",
+    ],
 )
 def test_which_pod_goes_first(first: PodView, second: PodView) -> None:
     related = [view("x", node="crowded"), view("y", node="crowded")]
@@ -195,8 +205,14 @@ def test_a_rollback_takes_the_old_set_again_with_a_new_revision() -> None:
     sets = cluster.items(f"{APPS}/replicasets")
     assert len(sets) == 2
     notes = [each["metadata"]["annotations"] for each in sets]
-    assert {"deployment.kubernetes.io/revision": "3", "deployment.kubernetes.io/revision-history": "1"}.items() <= {
-        key: value for each in notes if each["deployment.kubernetes.io/revision"] == "3" for key, value in each.items()
+    assert {
+        "deployment.kubernetes.io/revision": "3",
+        "deployment.kubernetes.io/revision-history": "1",
+    }.items() <= {
+        key: value
+        for each in notes
+        if each["deployment.kubernetes.io/revision"] == "3"
+        for key, value in each.items()
     }.items()
 
 
