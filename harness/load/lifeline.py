@@ -16,7 +16,8 @@ from typing import Any
 from gevent.monkey import get_original
 
 LOOK_EVERY_S = 0.5
-ENDS_WITHIN_S = 5.0
+WORKER_ENDS_WITHIN_S = 5.0
+RUN_ENDS_WITHIN_S = 15.0  # it has a pool to stop and a record to complete
 PARENT_VARIABLE = "SWARMLET_PARENT"
 """The process id of a command that started Locust and whose end is to be ours."""
 
@@ -46,19 +47,19 @@ class Lifeline:
 
     def _in_child(self) -> None:
         if self._tied:
-            end_with(self._parent)
+            end_with(self._parent, WORKER_ENDS_WITHIN_S)
 
 
-def end_with(parent: int) -> None:
-    """Have this process end (SIGTERM; SIGKILL 5 s later) when `parent` is no longer its parent."""
-    _start_thread(_watch, (parent,))
+def end_with(parent: int, within_s: float) -> None:
+    """Have this process end (SIGTERM; SIGKILL `within_s` later) when `parent` is no longer its parent."""
+    _start_thread(_watch, (parent, within_s))
 
 
-def _watch(parent: int) -> None:
+def _watch(parent: int, within_s: float) -> None:
     while os.getppid() == parent:
         _sleep(LOOK_EVERY_S)
     os.kill(os.getpid(), signal.SIGTERM)
-    _sleep(ENDS_WITHIN_S)
+    _sleep(within_s)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -66,4 +67,4 @@ def end_with_command() -> None:
     """Have this process end with the command that started it, where one said so in `PARENT_VARIABLE`."""
     parent = os.environ.get(PARENT_VARIABLE, "")
     if parent.isdigit() and int(parent) == os.getppid():
-        end_with(int(parent))
+        end_with(int(parent), RUN_ENDS_WITHIN_S)

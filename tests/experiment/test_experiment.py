@@ -220,6 +220,6 @@ def test_a_run_ends_with_the_killed_command_that_started_it(tmp_path: Path) -> N
     finally:
         os.kill(starter.pid, signal.SIGKILL)
         starter.wait()
-    _, left = psutil.wait_procs(run, timeout=20)
+    _, left = psutil.wait_procs(run, timeout=30)
     assert left == []
     assert msgspec.json.decode((record / "manifest.json").read_bytes())["status"] == "interrupted"
