@@ -40,7 +40,16 @@ class Read(Enum):
 
 
 class _Item:
-    __slots__ = ("answered_by", "count", "immutable", "last_read", "readers", "reflector", "refused_at", "stopped")
+    __slots__ = (
+        "answered_by",
+        "count",
+        "immutable",
+        "last_read",
+        "readers",
+        "reflector",
+        "refused_at",
+        "stopped",
+    )
 
     def __init__(self, reflector: Reflector) -> None:
         self.reflector = reflector

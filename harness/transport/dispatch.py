@@ -16,9 +16,9 @@ logger = logging.getLogger(__name__)
 Work: TypeAlias = Callable[[], object]
 
 TURN_S = 0.010
-"""CPU time of the work that is done before other greenlets of the process get their turn: Locust's heartbeats run beside
-us. Not wall-clock time: on a crowded machine a turn would be over before it began, and the loop, which reports every
-socket that waits to be read at every turn, would do nothing else."""
+"""CPU time of the work that is done before other greenlets of the process get their turn: Locust's heartbeats run
+beside us. Not wall-clock time: on a crowded machine a turn would be over before it began, and the loop, which has work
+of its own at every turn, would do nothing else."""
 
 
 class Dispatcher:

@@ -109,7 +109,9 @@ def test_a_failed_step_is_exit_code_1_and_a_missed_threshold_3(make: Makes, tmp_
     assert ended(missed)[:2] == ("completed", 3)
 
 
-def test_a_run_whose_figures_must_not_be_used_is_exit_code_4_whatever_threshold_it_missed(make: Makes) -> None:
+def test_a_run_whose_figures_must_not_be_used_is_exit_code_4_whatever_threshold_it_missed(
+    make: Makes,
+) -> None:
     session = make()
     session.record.mark("the host could not keep up", invalid=True)
     session.tell("scenario-ended", {"failures": [], "violations": ["p99 is 6 s"]})
