@@ -17,7 +17,6 @@ from harness.apiserver.clock import Clock, Timer
 from harness.apiserver.exchange import ClientCertificate
 from harness.apiserver.process.clientcertificate import client_certificate
 from harness.apiserver.serving.common import (
-    READ_BUFFER,
     Channel,
     Handler,
     Serving,
@@ -264,7 +263,7 @@ class Server:
             session.data_received(data)
 
 
-class _Accepted(asyncio.BufferedProtocol):
+class _Accepted(asyncio.Protocol):
     """A connection whose protocol is not known yet: the TLS handshake is done and has to be paid for, or its first
     bytes are awaited."""
 
@@ -296,11 +295,8 @@ class _Accepted(asyncio.BufferedProtocol):
         if chosen is not None:
             self._begin(Http2Session if chosen == "h2" else Http1Session)
 
-    def get_buffer(self, _: int) -> memoryview:
-        return READ_BUFFER
-
-    def buffer_updated(self, count: int) -> None:
-        self._first += READ_BUFFER[:count]
+    def data_received(self, data: bytes) -> None:
+        self._first += data
         if self._first.startswith(PREFACE[:_DISTINCT]):
             self._begin(Http2Session)
         elif not PREFACE.startswith(self._first):

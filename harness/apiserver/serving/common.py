@@ -27,10 +27,6 @@ PANIC_TEXT = b"This request caused apiserver to panic. Look in the logs for deta
 
 _DRAIN_POLL_S = 0.005
 
-READ_BUFFER = memoryview(bytearray(1 << 17))
-"""What transports read into, whatever the connection: a read and its `buffer_updated` are one step. A transport that is
-to make bytes itself asks for 256 KiB each time, which the system maps, clears and unmaps again: 30 us a request."""
-
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER of 0 s: closing sends RST and drops what was not sent
 
 
@@ -302,12 +298,6 @@ class Session:
     # ---- asyncio.Protocol --------------------------------------------------------------------------------------
     def connection_made(self, transport: object) -> None:
         """Made before the session was."""
-
-    def get_buffer(self, _: int) -> memoryview:
-        return READ_BUFFER
-
-    def buffer_updated(self, count: int) -> None:
-        self.data_received(READ_BUFFER[:count].tobytes())
 
     def data_received(self, data: bytes) -> None:
         raise NotImplementedError
