@@ -21,7 +21,7 @@ demo: setup
 	$(BIN)/swarmlet demo
 
 test: check
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --ignore tests/load
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --max-worker-restart 0 --ignore tests/load
 	$(BIN)/python -m pytest tests/load  # Locust patches the threads of a process that imports it, xdist's too
 
 check: setup
