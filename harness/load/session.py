@@ -10,12 +10,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import ssl
 import sys
-import tempfile
 import time
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import gevent
@@ -27,16 +23,15 @@ from harness.load.arguments import RunOptions
 from harness.load.cluster.prepare import prepare
 from harness.load.cluster.refresh import Refresher
 from harness.load.clusterarguments import read_identity
-from harness.load.delivery import DeliveryJoin
 from harness.load.faults import inject
 from harness.load.plan import OPTION, Plan, Target, encode
 from harness.load.scenarioresults import ScenarioResults
+from harness.load.scraping import Scraping
+from harness.load.tally import Tally
 from harness.load.target import of_pool
 from harness.load.verdict import host_kept_up
 from harness.observe.environment import host, versions
 from harness.observe.record import Manifest, RunRecord, Status
-from harness.observe.scraper import More, Source
-from harness.observe.scraper import Plan as ScrapePlan
 from harness.pool.process import Process
 from harness.transport.credentials import Credentials, Rotation
 from harness.wire.errors import ConfigError, RunInvalid
@@ -44,7 +39,6 @@ from harness.wire.errors import ConfigError, RunInvalid
 logger = logging.getLogger("swarmlet")
 
 POOL_READY_WITHIN_S = 90.0
-SCRAPER_ENDS_WITHIN_S = 20.0
 FLUSH_EVERY_S = 10.0
 LOOK_EVERY_S = 0.5
 SHAPE_ENDS_WITHIN_S = 3.0
@@ -72,8 +66,11 @@ class Session:
         self._interrupted_by = ""
         self._workers: set[str] = set()
         self._pool: Process | None = None
-        self._scraper: Process | None = None
-        self._secrets: tempfile.TemporaryDirectory[str] | None = None
+        self._scraping = Scraping(
+            options.record,
+            options.scrape_interval_s,
+            lambda process, code: self._process_exited(process.name, code),
+        )
         self._follower: Any = None
         self._began = time.monotonic()
         self._flushed = self._began
@@ -81,7 +78,6 @@ class Session:
         self._faults: list[Any] = []
         self._finished = False
         self._files = Files()
-        self._deliveries = DeliveryJoin(time.monotonic)
         self._config: Config | None = None
         self._results: ScenarioResults | None = None
         self._refresher: Refresher | None = None
@@ -111,6 +107,7 @@ class Session:
             self.record = RunRecord(options.record, manifest)
         except OSError as error:
             raise ConfigError(f"--record {options.record}: cannot be written: {error.strerror}") from error
+        self._tally = Tally(self.record)
 
     # ---- start -----------------------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -163,9 +160,7 @@ class Session:
         target = msgspec.structs.replace(self._target, token=credentials.token, cert=cert, key=key)
         self._target = target
         self._tell_plan(msgspec.structs.replace(self._plan, target=target))
-        self._write_certificate(target)
-        if self._scraper is not None:
-            self._scraper.send(More(token=credentials.token))
+        self._scraping.refresh(target)
         runner = self._environment.runner
         if hasattr(runner, "clients"):
             runner.send_message(CREDENTIALS, {"token": credentials.token, "cert": cert, "key": key})
@@ -217,54 +212,12 @@ class Session:
         return target
 
     def _start_scraper(self, target: Target) -> None:
-        folder = self.options.record
         processes = {"locust": os.getpid()}
         if self._pool is not None:
             ready = self.record.manifest.target
             processes.update({m["name"]: m["pid"] for m in ready["members"]})
             processes.update({"store": ready["store_pid"], "pool": self._pool.pid})
-        plan = ScrapePlan(str(folder), self._sources(target), self.options.scrape_interval_s, processes)
-        self._scraper = Process(
-            "scraper",
-            "harness.observe.scraper",
-            plan,
-            folder / "logs" / "scraper.log",
-            on_exit=lambda process, code: self._process_exited(process.name, code),
-        )
-        self._scraper.send(More({"scraper": self._scraper.pid}))
-
-    def _sources(self, target: Target) -> list[Source]:
-        """The members as the scraper knows them; a client certificate lies in a private folder until the run ends."""
-        ca_file = "" if target.insecure else ssl.get_default_verify_paths().cafile or ""
-        if target.ca:
-            ca_file = str(self.options.record / "ca.crt")
-            Path(ca_file).write_text(target.ca)
-        cert_file = self._write_certificate(target)
-        scheme = "https" if target.tls else "http"
-        headers = [(name, value) for name, values in target.headers.items() for value in values]
-        return [
-            Source(
-                m.name,
-                f"{scheme}://{f'[{m.host}]' if ':' in m.host else m.host}:{m.port}{target.path_prefix}",
-                ca_file,
-                target.token,
-                cert_file,
-                server_name=target.server_name,
-                proxy=target.proxy,
-                headers=headers,
-            )
-            for m in target.members
-        ]
-
-    def _write_certificate(self, target: Target) -> str:
-        """The path of the file, "" where there is no certificate. A new one is used from the next connection on."""
-        if not target.cert:
-            return ""
-        if self._secrets is None:
-            self._secrets = tempfile.TemporaryDirectory(prefix="swarmlet-")
-        path = Path(self._secrets.name) / "client.pem"
-        path.write_text(f"{target.key}\n{target.cert}")
-        return str(path)
+        self._scraping.start(target, processes)
 
     # ---- while it runs ---------------------------------------------------------------------------------------------
     def tell(self, kind: str, fields: dict[str, Any], t: float | None = None) -> None:
@@ -274,8 +227,8 @@ class Session:
         self.record.event(kind, fields, t=t)
         if self._results is not None:
             self._results.take(kind, fields)
-        if kind == "worker-started" and self._scraper is not None:
-            self._scraper.send(More({f"worker-{fields['index']}": int(fields["pid"])}))
+        if kind == "worker-started":
+            self._scraping.watch(f"worker-{fields['index']}", int(fields["pid"]))
         elif kind == "user-failed":
             self._fail(f"a {fields['user']} failed: {fields['error']}")
         elif kind == "credentials-refused":
@@ -294,29 +247,7 @@ class Session:
         """What a worker counted since its last report (`WorkerContext.report`)."""
         if self._finished:
             return
-        self.record.requests(report["requests"])
-        self.record.samples(report["samples"])
-        if "deliveries" in report:
-            self._deliveries.take(report["deliveries"])
-        for name, values in report["counts"].items():
-            self._count(name, values)
-        for member, counts in report.get("connections", {}).items():
-            known = self.record.manifest.results.setdefault("connections", {}).setdefault(member, {})
-            for what, count in counts.items():
-                known[what] = known.get(what, 0) + count
-
-    def _count(self, name: str, values: Mapping[str, float]) -> None:
-        """Add to counts of the results."""
-        counts = self.record.manifest.results.setdefault(name, {})
-        for key, value in values.items():
-            counts[key] = counts.get(key, 0) + value
-
-    def _keep_deliveries(self, *, last: bool = False) -> None:
-        self.record.samples(self._deliveries.rows(time.time(), last=last))
-        if counts := self._deliveries.counts():
-            self._count("deliveries", counts)
-        if self._deliveries.offsets_ms:
-            self.record.manifest.results["clock_offsets_ms"] = self._deliveries.offsets_ms
+        self._tally.take(report)
 
     def interrupt(self, by: str) -> bool:
         """A signal came (called by its handler, so nothing is written here); False for one that is not the first."""
@@ -338,8 +269,7 @@ class Session:
         if now - self._flushed >= FLUSH_EVERY_S:
             self._flushed = now
             self._take_own()
-            self._keep_deliveries()
-            self.record.flush()
+            self._tally.flush()
 
     def _follow(self) -> None:
         """Look until the run is over, and end it where the shape does not: Locust's master holds it up until all users
@@ -465,18 +395,15 @@ class Session:
         greenlets = (self._follower, self._refreshing, *self._faults)
         gevent.killall([greenlet for greenlet in greenlets if greenlet])
         self._take_own()
-        self._keep_deliveries(last=True)
-        self.record.flush()
-        if self._scraper is not None:
-            self._scraper.end_input(SCRAPER_ENDS_WITHIN_S)
+        self._tally.flush(last=True)
+        self._scraping.end()
+        if self._scraping.running:
             late = host_kept_up(self.options.record, self.record.manifest.results.pop("loop", {}))
             self.record.manifest.results["host"] = dataclasses.asdict(late)
             for excuse in late.excuses:
                 self.record.mark(f"invalid: host could not keep up ({excuse})", invalid=True)
         self._keep_results()
         self._finished = True
-        if self._secrets is not None:
-            self._secrets.cleanup()
         if self._pool is not None:
             self._pool.stop()
         elif self.started:

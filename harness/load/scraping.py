@@ -1,0 +1,90 @@
+"""The scraper of a run: what it is told of members, processes and credentials, and how it ends.
+
+It is a process of its own (`harness.observe.scraper`): reading the members' /metrics takes longer than Locust's loop
+may be held up. A client certificate lies in a private folder until the run ends.
+"""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from harness.load.plan import Target
+from harness.observe.scraper import More, Plan, Source
+from harness.pool.process import Process
+
+_ENDS_WITHIN_S = 20.0
+
+
+class Scraping:
+    """`record` is the run's folder; `on_exit` is called with the process and its code when it ends, asked or not."""
+
+    def __init__(self, record: Path, interval_s: float, on_exit: Callable[[Process, int], None]) -> None:
+        self._record = record
+        self._interval_s = interval_s
+        self._on_exit = on_exit
+        self._process: Process | None = None
+        self._secrets: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    def start(self, target: Target, processes: Mapping[str, int]) -> None:
+        """Scrape the target's members, and watch `processes`, name to pid, and the scraper itself."""
+        plan = Plan(str(self._record), self._sources(target), self._interval_s, dict(processes))
+        log = self._record / "logs" / "scraper.log"
+        self._process = Process("scraper", "harness.observe.scraper", plan, log, on_exit=self._on_exit)
+        self._process.send(More({"scraper": self._process.pid}))
+
+    def watch(self, name: str, pid: int) -> None:
+        """One more process of this machine."""
+        if self._process is not None:
+            self._process.send(More({name: pid}))
+
+    def refresh(self, target: Target) -> None:
+        """Go on with the target's credentials as they are now."""
+        self._write_certificate(target)
+        if self._process is not None:
+            self._process.send(More(token=target.token))
+
+    def end(self) -> None:
+        """One last scrape, then its end."""
+        if self._process is not None:
+            self._process.end_input(_ENDS_WITHIN_S)
+        if self._secrets is not None:
+            self._secrets.cleanup()
+
+    def _sources(self, target: Target) -> list[Source]:
+        ca_file = "" if target.insecure else ssl.get_default_verify_paths().cafile or ""
+        if target.ca:
+            ca_file = str(self._record / "ca.crt")
+            Path(ca_file).write_text(target.ca)
+        cert_file = self._write_certificate(target)
+        scheme = "https" if target.tls else "http"
+        headers = [(name, value) for name, values in target.headers.items() for value in values]
+        return [
+            Source(
+                m.name,
+                f"{scheme}://{f'[{m.host}]' if ':' in m.host else m.host}:{m.port}{target.path_prefix}",
+                ca_file,
+                target.token,
+                cert_file,
+                server_name=target.server_name,
+                proxy=target.proxy,
+                headers=headers,
+            )
+            for m in target.members
+        ]
+
+    def _write_certificate(self, target: Target) -> str:
+        """The path of the file, "" where there is no certificate. A new one is used from the next connection on."""
+        if not target.cert:
+            return ""
+        if self._secrets is None:
+            self._secrets = tempfile.TemporaryDirectory(prefix="swarmlet-")
+        path = Path(self._secrets.name) / "client.pem"
+        path.write_text(f"{target.key}\n{target.cert}")
+        return str(path)
