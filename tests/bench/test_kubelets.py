@@ -83,7 +83,6 @@ def test_too_few_open_files_are_said_in_a_line(monkeypatch: pytest.MonkeyPatch) 
         BenchOptions(nodes=5000).validate()
 
 
-@pytest.mark.timeout(90)
 def test_a_fleet_of_four_holds_its_watches_and_leaves_nothing_behind(tmp_path: Path) -> None:
     lines: list[str] = []
     result = Bench(BenchOptions(4, 12, 2, 10.0, 20.0, 60.0), lines.append).run()

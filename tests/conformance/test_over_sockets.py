@@ -20,7 +20,7 @@ from harness.wire.errors import ConfigError
 from tests.conformance.recorded import CASES, Step, described, replay
 from tests.conformance.sockets import Address, SocketPool
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.slow
 
 # Each case was recorded on a fresh server: node-authorizer lists all services, and would see what these create.
 AFTER_THE_OTHERS = ("services",)

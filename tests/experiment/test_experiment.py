@@ -169,7 +169,6 @@ def test_a_run_that_began_is_no_refusal_unless_its_input_was_wrong(tmp_path: Pat
     assert str(refusal(tmp_path / "r", 2)) == "port 80: taken"
 
 
-@pytest.mark.timeout(30)
 def test_an_experiment_of_runs_that_cannot_begin_ends_with_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,7 +196,6 @@ def test_the_results_of_a_run_name_what_was_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)
 def test_a_run_ends_with_the_killed_command_that_started_it(tmp_path: Path) -> None:
     """The command is `swarmlet run`'s own code, killed; Locust is told by no one."""
     record = tmp_path / "r"

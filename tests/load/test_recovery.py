@@ -20,7 +20,7 @@ from harness.pool.emulated import EmulatedPool, PoolOptions
 from tests.cutting import CuttingProxy
 from tests.load.plays import TINY, Outcome, Play
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.slow
 
 KUBELETS = 5  # as `plays.command` has it
 WATCHES = 5  # of a kubelet without pods: its node, services, CSI drivers, runtime classes, pods

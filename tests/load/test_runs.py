@@ -15,7 +15,7 @@ import pytest
 from harness.observe.record import read_table
 from tests.load.plays import REST, TINY, Outcome, Play, kill
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.slow
 
 AT_ONCE = 6
 

@@ -22,7 +22,7 @@ from harness.pool.emulated import EmulatedPool
 from harness.pool.faults import check_members, order, targets
 from harness.wire.errors import ConfigError, SwarmletError
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.slow
 
 MEMBERS = ["member-0", "member-1", "member-2"]
 

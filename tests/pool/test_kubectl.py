@@ -18,7 +18,6 @@ KUBECTL = shutil.which("kubectl") or ""
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(90),
     pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed"),
 ]
 

@@ -18,7 +18,7 @@ import psutil
 import pytest
 import yaml
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.slow
 
 UP = [sys.executable, "-c", "from harness.cli import main; main()", "pool", "up", "--cores", "host"]
 

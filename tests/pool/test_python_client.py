@@ -10,7 +10,7 @@ import pytest
 
 from harness.pool.emulated import EmulatedPool
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.slow
 
 SCRIPT = r"""
 import json, sys

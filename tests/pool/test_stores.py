@@ -28,7 +28,7 @@ from harness.pool.stores import StoreOptions
 from harness.wire.errors import ConfigError
 from tests.apiserver.store.test_store_contract import a_real_etcd
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.slow
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 

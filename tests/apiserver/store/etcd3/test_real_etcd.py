@@ -25,8 +25,6 @@ from harness.pool.process import Process
 from harness.wire.errors import ConfigError
 from tests.apiserver.store.test_store_contract import Sink, a_real_etcd, begun, settled, until
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @contextmanager
 def running(folder: Path, members: int = 1) -> Iterator[EtcdCluster]:
