@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +17,7 @@ from harness.pool.emulated import EmulatedPool
 from harness.pool.faults import PATH, ask, order
 from harness.pool.flags import FLAGS, pool_options
 from harness.pool.running import RunningPool, find_pool
-from harness.pool.supervisor import supervise
+from harness.pool.supervisor import Ending, supervise
 from harness.wire.errors import ConfigError
 
 app = typer.Typer(help="Emulated control planes on this machine.", no_args_is_help=True)
@@ -76,7 +75,7 @@ def up(
         console.print(table)
         console.print(f"ready; kubectl --kubeconfig {kubeconfig} get nodes", soft_wrap=True)
 
-    supervise(options, on_ready=ready, on_event=_happened, ended=threading.Event())
+    supervise(options, on_ready=ready, on_event=_happened, ended=Ending())
 
 
 def _happened(event: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ everything on SIGTERM, SIGINT, SIGHUP (its terminal has gone), or the end of its
 
 from __future__ import annotations
 
+import queue
 import signal
 import sys
 import threading
@@ -19,12 +20,34 @@ from harness.pool.emulated import EmulatedPool, PoolOptions
 from harness.wire.errors import SwarmletError
 
 
+class Ending:
+    """A flag that a signal handler may set. The lock in a threading.Event cannot be taken twice: a handler that runs
+    while the main thread looks at one would wait for ever. SimpleQueue.put is made for that."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def set(self) -> None:
+        self._queue.put(None)
+
+    def is_set(self) -> bool:
+        return not self._queue.empty()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it was set. For one thread, which waits no more once it was."""
+        try:
+            self._queue.get(timeout=timeout_s)
+        except queue.Empty:
+            return False
+        return True
+
+
 def supervise(
     options: PoolOptions,
     *,
     on_ready: Callable[[EmulatedPool], None],
     on_event: Callable[[dict[str, Any]], None],
-    ended: threading.Event,
+    ended: Ending,
 ) -> None:
     """Run a pool until `ended` is set or a signal comes. Call from the main thread."""
 
@@ -73,7 +96,7 @@ class _AfterReady:
 
 def main() -> None:
     options = msgspec.json.decode(sys.stdin.buffer.readline(), type=PoolOptions)
-    ended = threading.Event()
+    ended = Ending()
 
     def wait_for_parent() -> None:
         for _ in sys.stdin.buffer:
