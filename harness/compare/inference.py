@@ -2,10 +2,10 @@
 
 Each row is tested by permutation: if the arms do not differ, which sample belongs to which arm is chance, so the runs'
 labels are exchanged in every way there is (or in `RELABELLINGS` random ones) and the observed difference is placed
-among those. Rows come from the same runs and there are many of them, so some differ by chance; what corrects for that is
-Westfall and Young's step-down of the largest statistic (Resampling-Based Multiple Testing, 1993, algorithm 4.1): all
-rows of a run keep together when labels are exchanged. Holm's correction holds too, and is given beside it, but with the
-252 labellings of 5 samples against 5 and more than 6 rows it can never come below 5 %, whatever was measured.
+among those. Rows come from the same runs and there are many of them, so some differ by chance; what corrects for that
+is Westfall and Young's step-down of the largest statistic (Resampling-Based Multiple Testing, 1993, algorithm 4.1):
+all rows of a run keep together when labels are exchanged. Holm's correction holds too, and is given beside it, but
+with the 252 labellings of 5 samples against 5 and more than 6 rows it can never come below 5 %, whatever was measured.
 
 The interval is of the difference of medians, by percentile bootstrap; by simulation it covers 94 to 98 % from 5 samples
 an arm on, and too little below, where none is given.

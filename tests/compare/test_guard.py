@@ -1,0 +1,142 @@
+"""Each kind of difference between two arms, planted in records that are equal otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.compare.guard import Finding, guard
+from harness.compare.run import Run
+from harness.observe.record import SERIES, Manifest, Mark, Parts
+from tests.records import START, make_record
+
+Change = Callable[[Manifest], object]
+
+
+def runs(
+    folder: Path, arm: str, *, members: int = 1, change: Change = lambda _: None, of: int = 2
+) -> list[Run]:
+    """`of` samples of an arm; `change` is done to the manifest of the second."""
+    made = []
+    for sample in (1, 2)[:of]:
+        path = make_record(folder / f"{arm}-{sample}", arm=arm, sample=sample, members=members)
+        manifest = msgspec.json.decode((path / "manifest.json").read_bytes(), type=Manifest)
+        manifest.seed = sample
+        manifest.host = {"system": "Linux", "cores": 2, "memory_bytes": 4, "load_average": [0.2, 0, 0]}
+        manifest.arguments = {"options": {"pool": {"members": members, "cores": "auto"}, "record": str(path)}}
+        manifest.versions = {"swarmlet": "0.1.0"}
+        if sample == 2:
+            change(manifest)
+        (path / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+        made.append(Run(path))
+    return made
+
+
+def findings(folder: Path, change: Change, **kwargs: Any) -> list[Finding]:
+    arms = {"a": runs(folder, "a"), "b": runs(folder, "b", change=change)}
+    return guard(arms, **kwargs)
+
+
+def test_equal_arms_have_no_findings(tmp_path: Path) -> None:
+    assert findings(tmp_path, lambda _: None) == []
+
+
+def test_what_is_declared_may_differ_and_what_is_not_may_not(tmp_path: Path) -> None:
+    arms = {"one": runs(tmp_path, "one"), "ha": runs(tmp_path, "ha", members=3)}
+    assert guard(arms, ["pool.members"]) == []
+    assert {finding.what: finding.values for finding in guard(arms)} == {
+        "pool.members": {"one": "1", "ha": "3"},
+        "target.members": {"one": "1", "ha": "3"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "in_b"),
+    [
+        (lambda m: setattr(m, "nodes", 11), "nodes", "10 and 11"),
+        (lambda m: m.versions.update(swarmlet="0.2.0"), "version.swarmlet", "0.1.0 and 0.2.0"),
+        (lambda m: m.host.update(cores=8), "host.cores", "2 and 8"),
+        (lambda m: m.arguments["options"]["pool"].update(cores="host"), "pool.cores", "auto and host"),
+        (lambda m: m.arguments["options"].update(http="1.1"), "http", "– and 1.1"),
+        (lambda m: m.scenario.update(path="/x/load.yaml"), "scenario", "none and load.yaml"),
+    ],
+)
+def test_a_setting_that_differs_is_named_in_the_arm_and_between_them(
+    tmp_path: Path, change: Change, what: str, in_b: str
+) -> None:
+    found = [finding for finding in findings(tmp_path, change) if finding.what == what]
+    assert [finding.within for finding in found] == ["b", ""]
+    assert found[1].values["b"] == in_b
+
+
+def test_the_resolved_scenario_counts_and_not_only_its_path(tmp_path: Path) -> None:
+    found = findings(tmp_path, lambda m: m.scenario.update(resolved={"steps": 3}))
+    assert {finding.what for finding in found} == {"scenario.resolved"}
+
+
+def test_seeds_are_compared_over_all_samples(tmp_path: Path) -> None:
+    arms = {"a": runs(tmp_path, "a"), "b": runs(tmp_path, "b", of=1)}
+    assert [(finding.what, finding.values) for finding in guard(arms)] == [("seeds", {"a": "1, 2", "b": "1"})]
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        ("process-restarted", "restarts of apiservers"),
+        ("process-exited", "processes that ended unasked"),
+        ("fault-started", "faults"),
+    ],
+)
+def test_what_happened_in_one_arm_alone(tmp_path: Path, kind: str, what: str) -> None:
+    arms = {"a": runs(tmp_path, "a"), "b": runs(tmp_path, "b")}
+    arms["b"][1].events.append({"t": START, "kind": kind, "process": "member-0"})
+    assert [(finding.what, finding.values) for finding in guard(arms)] == [(what, {"a": "0", "b": "1"})]
+    assert guard(arms, ["faults"]) == [] or kind != "fault-started"
+
+
+def test_a_restart_is_seen_by_the_members_own_start_time(tmp_path: Path) -> None:
+    arms = {"a": runs(tmp_path, "a"), "b": runs(tmp_path, "b")}
+    for arm in arms.values():
+        for run in arm:
+            parts = Parts(run.folder / "series", SERIES)
+            for t in (START, START + 5, START + 10):
+                restarted = run.folder.name == "b-2" and t == START + 10
+                parts.add(
+                    (t, "member-0", "process_start_time_seconds", START + 7 if restarted else START - 9)
+                )
+            parts.flush()
+    assert [(finding.what, finding.values) for finding in guard(arms)] == [
+        ("restarts of apiservers", {"a": "0", "b": "1"})
+    ]
+
+
+def test_a_metric_that_one_arm_does_not_expose(tmp_path: Path) -> None:
+    arms = {"a": runs(tmp_path, "a"), "b": runs(tmp_path, "b")}
+    for run in arms["a"]:
+        parts = Parts(run.folder / "series", SERIES)
+        parts.add((START, "member-0", "go_goroutines", 900.0))
+        if run.folder.name == "a-1":
+            parts.add((START, "member-0", "seen_once_total", 1.0))
+        parts.flush()
+    assert [(finding.what, finding.values) for finding in guard(arms)] == [
+        ("metrics", {"a": "exposed", "b": "not exposed: go_goroutines"})
+    ]
+
+
+def test_an_overloaded_host(tmp_path: Path) -> None:
+    def late(manifest: Manifest) -> None:
+        manifest.marks.append(Mark("invalid: host could not keep up (9 % of jobs late)", invalid=True))
+        manifest.host["load_average"] = [3.0, 0, 0]
+
+    found = {finding.what: finding.values for finding in findings(tmp_path, late)}
+    assert found["overloaded host"]["a"] == "kept up"
+    assert "1 of 2 samples: invalid: host could not keep up (9 %" in found["overloaded host"]["b"]
+    assert found["host's load at the start"] == {"a": "idle", "b": "1 of 2 samples, up to 1.5 a core"}
+
+
+def test_an_arm_without_runs_is_not_compared(tmp_path: Path) -> None:
+    assert guard({"a": runs(tmp_path, "a"), "b": []}) == []
