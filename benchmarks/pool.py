@@ -128,13 +128,14 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 class Pool:
-    """`admins` are connections of an administrator, `nodes` one of each node n0, n1..., by its certificate."""
+    """`pid` is the member's. `admins` are connections of an administrator, `nodes` one of each node n0, n1..., by its
+    certificate."""
 
     def __init__(
         self, member: Process, store: Process, port: int, files: ServingFiles, stack: ExitStack
     ) -> None:
-        self._member, self._store = member.pid, store.pid
-        self._port, self._ca, self._stack = port, Path(files.ca).read_bytes(), stack
+        self.pid, self._store = member.pid, store.pid
+        self.port, self.ca, self._stack = port, Path(files.ca).read_bytes(), stack
         self.admins = [self.connect() for _ in range(NODES)]
         self.admin = self.admins[0]
         self.nodes: list[Link] = []
@@ -143,15 +144,15 @@ class Pool:
             self.nodes.append(self.connect(Path(own.cert).read_bytes(), Path(own.key).read_bytes()))
 
     def connect(self, certificate: bytes | None = None, key: bytes | None = None) -> Link:
-        link = Link(self._port, self._ca, certificate, key)
+        link = Link(self.port, self.ca, certificate, key)
         self._stack.callback(link.close)
         return link
 
     def measure(self, operations: int, work: Callable[[], object]) -> Spent:
         """What both processes use for `work`, divided by its operations."""
-        member, store = cpu_s(self._member), cpu_s(self._store)
+        member, store = cpu_s(self.pid), cpu_s(self._store)
         work()
-        spent = cpu_s(self._member) - member, cpu_s(self._store) - store
+        spent = cpu_s(self.pid) - member, cpu_s(self._store) - store
         return Spent(*(seconds / operations * 1e6 for seconds in spent))
 
     def run(self, links: Sequence[Link], requests: Sequence[Request]) -> list[bytes]:
@@ -169,7 +170,7 @@ class Pool:
 
     def resident_bytes(self) -> int:
         """Of the member."""
-        return int(Path(f"/proc/{self._member}/statm").read_text().split()[1]) * PAGE
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE
 
 
 def cpu_s(pid: int) -> float:
@@ -178,8 +179,8 @@ def cpu_s(pid: int) -> float:
 
 
 @contextmanager
-def pool() -> Iterator[Pool]:
-    """Both processes, for as long as the block lasts."""
+def pool(**options: Any) -> Iterator[Pool]:
+    """Both processes, for as long as the block lasts; `options` are further ones of the member's configuration."""
     processes: list[Process] = []
     with tempfile.TemporaryDirectory() as path, ExitStack() as stack:
         stack.callback(stop_all, processes)
@@ -197,6 +198,7 @@ def pool() -> Iterator[Pool]:
             client_ca=files.ca,
             admin_token=TOKEN,
             token_key=TOKEN * 4,
+            **options,
         )
         for name, config in (("store", store), ("member", member)):
             process = Process(

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from harness.bench.commands import app as bench_app
 from harness.load.cluster import commands as cluster_commands
+from harness.load.commandline import PassingCommand
 from harness.load.scenariocommands import app as scenario_app
 from harness.pool.commands import app as pool_app
 from harness.wire.errors import SwarmletError
@@ -63,69 +64,82 @@ def demo(
 
 
 @app.command()
-def run(
-    scenario: Annotated[str, typer.Argument(help="a ClusterLoader2 config, or the name of one of ours")],
-    nodes: Annotated[int, typer.Option(help="kubelets of the fleet")] = 100,
-    members: Annotated[int, typer.Option(help="apiservers of the emulated pool")] = 1,
-    cores: Annotated[str, typer.Option(help="modelled cores of each: a number, auto, or host")] = "auto",
-    kubeconfig: Annotated[str, typer.Option(help="drive this cluster instead of an emulated pool")] = "",
-    context: Annotated[str, typer.Option(help="of the kubeconfig; default: its current one")] = "",
-    i_know: Annotated[
-        str, typer.Option(help="context of a cluster that may be loaded although it has nodes of its own")
-    ] = "",
-    overrides: Annotated[
-        list[str] | None, typer.Option(help="ClusterLoader2 override file; may be repeated")
-    ] = None,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option(help="a fault of the emulated pool, as locust's --fault takes it; may be repeated"),
-    ] = None,
-    rate: Annotated[float, typer.Option(help="kubelets registering each second")] = 50.0,
-    timeout: Annotated[int, typer.Option(help="seconds after which the run is ended")] = 3600,
-    record: Annotated[str, typer.Option(help="folder of the run record; default reports/runs/<time>")] = "",
+def snapshots(
+    informers: Annotated[int, typer.Option(help="informers that begin at once")] = 50,
+    objects: Annotated[int, typer.Option(help="configmaps that they find")] = 2000,
+    rate: Annotated[float, typer.Option(help="writes each second beside them")] = 20.0,
+    samples: Annotated[int, typer.Option(help="runs of each arm")] = 3,
+    seconds: Annotated[int, typer.Option(help="load of each run")] = 30,
+    members: Annotated[int, typer.Option(help="apiservers")] = 1,
+    name: Annotated[str, typer.Option(help="folder under reports/runs; default: the time")] = "",
     seed: Annotated[int, typer.Option(help="of everything drawn at random")] = 1,
+) -> None:
+    """Compare the watch cache with and without snapshots, with watch-lists and lists, and write a report."""
+    from harness.experiment.runner import run_experiment
+    from harness.experiment.snapshots import snapshot_plan
+
+    plan = snapshot_plan(
+        name or time.strftime("snapshots-%Y%m%d-%H%M%S"),
+        informers=informers,
+        objects=objects,
+        rate=rate,
+        samples=samples,
+        run_time_s=seconds,
+        seed=seed,
+        members=members,
+    )
+    for path in run_experiment(plan, RUNS / plan.name, console):
+        console.print(f"wrote {path}", soft_wrap=True)
+
+
+@app.command(
+    cls=PassingCommand,
+    epilog="Every option that `swarmlet options` lists is taken as well, as --members, --kubeconfig, --fault, and "
+    "Locust's own, as --processes, --html, --json-file, --loglevel.",
+)
+def run(
+    context: typer.Context,
+    scenario: Annotated[
+        str,
+        typer.Argument(help="a ClusterLoader2 config or suite, a kperf profile, or the name of one of ours"),
+    ],
+    nodes: Annotated[int, typer.Option("--nodes", "-u", "--users", help="kubelets of the fleet")] = 100,
+    rate: Annotated[
+        float, typer.Option("--rate", "-r", "--spawn-rate", help="kubelets registering each second")
+    ] = 50.0,
+    timeout: Annotated[
+        str,
+        typer.Option("--timeout", "-t", "--run-time", help="after which the run is ended, as 3600, 90s, 20m"),
+    ] = "3600",
+    record: Annotated[str, typer.Option(help="folder of the run record; default reports/runs/<time>")] = "",
 ) -> None:
     """Run one scenario with a fleet of kubelets, and print what it measured; each test of a suite is a run."""
     from harness.clusterloader import is_suite, load_suite
-    from harness.experiment.locustrun import locust_command, run_locust
-    from harness.experiment.results import print_results
-    from harness.experiment.runner import progress_line
     from harness.load.scenarios import find_scenario
 
     path = find_scenario(scenario)
     folder = Path(record) if record else RUNS / time.strftime("run-%Y%m%d-%H%M%S")
-    if path and is_suite(path):
-        ended: list[int] = []
-        for test in load_suite(path):
-            console.print(f"\n[bold]{test.identifier}[/] ({test.config})", highlight=False, soft_wrap=True)
-            try:
-                run(
-                    scenario=str(test.config),
-                    nodes=nodes,
-                    members=members,
-                    cores=cores,
-                    kubeconfig=kubeconfig,
-                    context=context,
-                    i_know=i_know,
-                    overrides=[*(overrides or ()), *map(str, test.overrides)],
-                    fault=fault,
-                    rate=rate,
-                    timeout=timeout,
-                    record=str(folder / test.identifier),
-                    seed=seed,
-                )
-            except typer.Exit as end:
-                ended.append(end.exit_code)
-        raise typer.Exit(next((code for code in (2, 1, 4, 3) if code in ended), 0))
-    arguments = ["-u", str(nodes), "-r", f"{rate:g}", "-t", f"{timeout}s", "--scenario", path or "none"]
-    arguments += ["--members", str(members), "--cores", cores, "--seed", str(seed), "--record", str(folder)]
-    for flag, value in (("--kubeconfig", kubeconfig), ("--context", context), ("--i-know", i_know)):
-        if value:
-            arguments += [flag, value]
-    for override in overrides or ():
-        arguments += ["--overrides", override]
-    for spec in fault or ():
-        arguments += ["--fault", spec]
+    given = ["-u", str(nodes), "-r", f"{rate:g}", "-t", timeout, *context.obj]
+    if not path or not is_suite(path):
+        raise typer.Exit(_run_one(path, folder, given))
+    ended: list[int] = []
+    for test in load_suite(path):
+        console.print(f"\n[bold]{test.identifier}[/] ({test.config})", highlight=False, soft_wrap=True)
+        overrides = [word for name in test.overrides for word in ("--overrides", str(name))]
+        ended.append(_run_one(str(test.config), folder / test.identifier, given + overrides))
+    raise typer.Exit(next((code for code in (2, 1, 4, 3) if code in ended), 0))
+
+
+def _run_one(scenario: str, folder: Path, given: list[str]) -> int:
+    """The exit code of Locust with these arguments, after its results were printed."""
+    from harness.experiment.locustrun import locust_command, run_locust
+    from harness.experiment.results import print_results
+    from harness.experiment.runner import progress_line
+    from harness.load.commandline import check
+    from harness.load.scenarios import locustfile_of
+
+    arguments = ["--scenario", scenario or "none", "--record", str(folder), *given]
+    check(arguments)
     began = time.monotonic()
 
     def tell(event: dict[str, object]) -> None:
@@ -133,8 +147,8 @@ def run(
         if text:
             console.print(f"{time.monotonic() - began:6.1f} s  {text}", highlight=False, markup=False)
 
-    code = run_locust(locust_command("kubelets", arguments), folder, tell)
-    raise typer.Exit(print_results(folder, code, console))
+    code = run_locust(locust_command(locustfile_of(scenario), arguments), folder, tell)
+    return print_results(folder, code, console)
 
 
 @app.command()

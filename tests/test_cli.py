@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import doctor
+from harness.observe.record import read_manifest
 from tests.records import make_record
 
 Done = subprocess.CompletedProcess[str]
@@ -23,6 +24,13 @@ def swarmlet(*arguments: str, cwd: Path) -> Done:
     ("arguments", "words"),
     [
         (("run", "nosuch"), ["swarmlet: scenario 'nosuch'", "density", "none"]),
+        (
+            ("run", "none", "--membrs", "3"),
+            ["run --membrs: there is no such option; did you mean --members?"],
+        ),
+        (("run", "none", "--members", "x"), ["run: argument --members: invalid int value: 'x'"]),
+        (("run", "none", "-u", "0"), ["-u 0: a fleet has at least 1 kubelet"]),
+        (("run", "none", "--ca-key", "k"), ["--ca-cert and --ca-key need each other"]),
         (("report", "nosuch"), ["swarmlet: ", "nosuch", "manifest.json"]),
         (("demo", "--kubelets", "0"), ["swarmlet: ", "kubelets: 0 is less than 1"]),
         (("pool", "up", "--members", "0"), ["swarmlet: members: 0 is not within 1 to 9"]),
@@ -55,6 +63,31 @@ def test_a_kubeconfig_of_someone_elses_is_not_overwritten(tmp_path: Path) -> Non
     assert done.returncode == 2
     assert "a file that no pool wrote is there; it is not overwritten" in done.stderr
     assert "secret" in path.read_text()
+
+
+@pytest.mark.slow
+def test_a_run_takes_what_locust_takes(tmp_path: Path) -> None:
+    """Before and after the scenario, as one word or two; the record says what was understood."""
+    given = (
+        "run",
+        "--members",
+        "2",
+        "none",
+        "-u",
+        "3",
+        "--cores=host",
+        "-t",
+        "2s",
+        "--fleet",
+        "qps=10,burst=20",
+    )
+    more = ("--json-file", "stats", "--loglevel", "WARNING", "--record", "rec", "--http", "http/1.1")
+    done = swarmlet(*given, *more, cwd=tmp_path)
+    assert done.returncode in (0, 4), done.stderr
+    options = read_manifest(tmp_path / "rec").arguments["options"]
+    assert (options["kubelets"], options["pool"]["members"], options["pool"]["cores"]) == (3, 2, "host")
+    assert (options["fleet"], options["http"]) == ({"qps": 10.0, "burst": 20}, "http/1.1")
+    assert (tmp_path / "stats.json").exists()
 
 
 @pytest.mark.slow

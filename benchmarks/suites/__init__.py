@@ -16,6 +16,8 @@ SUITES = (
     "serving",
     "transport",
     "fleet",
+    "informers",
+    "executor",
     "report",
 )
 """In the order of the table."""

@@ -63,7 +63,7 @@ from harness.apiserver.store.client import Store
 from harness.apiserver.store.core import StoreError
 from harness.apiserver.store.storage import Storage
 from harness.apiserver.strategies import Strategy, strategy_for
-from harness.apiserver.systemobjects import create_system_objects, loopback_user
+from harness.apiserver.systemobjects import create_storage_class, create_system_objects, loopback_user
 from harness.wire.paths import RequestInfo
 
 COUNT_PERIOD_S = (
@@ -211,6 +211,8 @@ class Member:
                     self.options.service_cluster_ip,
                     self.options.service_cidr,
                 )
+                if self.options.default_storage_class:
+                    await create_storage_class(self._registries)
                 await create_policy(self._registries, self.clock, self._has_policy)
                 await self._flow_objects.start()
                 break
@@ -360,7 +362,7 @@ class Member:
         """What is done behind a write where no controller manager does it."""
         if self.options.signing_ca is None:
             return {}
-        signer = Signer(*self.options.signing_ca, self.clock.wall)
+        signer = Signer(*self.options.signing_ca, self.clock.wall, self.options.signing_duration_s)
         group, resource = certificates_group.GROUP, certificates_group.RESOURCE
         requests = CertificateController(registries[f"{resource}.{group}"], signer, self._may)
         return {(group, resource): requests.written}

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from harness.apiserver.auth.nodeauthorizer import NodeAuthorizerOptions
 from harness.apiserver.featuregates import FeatureGates
 
+SIGNING_DURATION_S = 365 * 24 * 3600.0  # --cluster-signing-duration of kube-controller-manager
+
 
 @dataclass(frozen=True, slots=True)
 class MemberOptions:
@@ -29,10 +31,12 @@ class MemberOptions:
     request_timeout_s: float = 60.0  # --request-timeout
     service_cidr: str = "10.0.0.0/16"  # as kube-up has it: room for the services of 5,000 nodes
     service_cluster_ip: str = "10.0.0.1"  # of the service default/kubernetes
+    default_storage_class: bool = False  # whether there is one from the start, as kube-up's addon has it
     event_ttl_s: float = 3600.0  # --event-ttl
     feature_gates: FeatureGates = field(default_factory=FeatureGates)  # --feature-gates
     signing_ca: tuple[bytes, bytes] | None = (
         None  # certificate and key, as PEM, that sign client certificates
     )
+    signing_duration_s: float = SIGNING_DURATION_S
     protobuf_answers: bool = False  # to clients that prefer them; JSON costs us less
     node_authorizer: NodeAuthorizerOptions = field(default_factory=NodeAuthorizerOptions)

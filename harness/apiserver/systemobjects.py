@@ -49,6 +49,14 @@ async def create_system_objects(
     await _ensure_service(registries, read, clock, cluster_ip)
 
 
+async def create_storage_class(registries: Mapping[str, Registry]) -> None:
+    """What no apiserver makes but every cluster has: a default StorageClass, as kube-up's addon
+    (kk/cluster/addons/storage-class). The provisioner is one that the run's volume binder stands in for."""
+    metadata = {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}
+    new = {"metadata": metadata, "provisioner": "kubernetes.io/gce-pd", "parameters": {"type": "pd-standard"}}
+    await _ensure(registries["storageclasses.storage.k8s.io"], Caller(loopback_user()), new)
+
+
 async def _ensure(registry: Registry, caller: Caller, new: Object) -> bool:
     """Whether it was missing."""
     try:

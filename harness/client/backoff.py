@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import msgspec
+
+from harness.wire.draws import Draws
 
 
 class BackoffPolicy(msgspec.Struct, frozen=True, gc=False):
@@ -32,7 +32,7 @@ class Backoff:
         self._step_s = policy.initial_s
         self._reset_at = now
 
-    def next_s(self, now: float, rng: Random) -> float:
+    def next_s(self, now: float, rng: Draws) -> float:
         """How long to wait this time."""
         policy = self._policy
         if now - self._reset_at > policy.reset_s:

@@ -44,6 +44,14 @@ class TokenBucket:
             if previous >= now:
                 self._last_event = previous
 
+    def set_limit(self, qps: float, burst: int, now: float) -> None:
+        """Another rate and burst from now on; what is reserved already acts when it was told (rate.go:SetLimitAt)."""
+        if qps <= 0 or burst < 1:
+            raise ValueError(f"token bucket needs qps > 0 and burst >= 1, got {qps} and {burst}")
+        self._refill(now)
+        self.qps, self.burst = qps, burst
+        self._tokens = min(self._tokens, float(burst))
+
     def tokens(self, now: float) -> float:
         """How many there are, negative while requests wait."""
         self._refill(now)

@@ -11,7 +11,7 @@ wall-clock time of ``now == 0``.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -83,6 +83,13 @@ class UseCertificate(msgspec.Struct, frozen=True):
     certificate: bytes
 
 
+class Tell(msgspec.Struct, frozen=True):
+    """Tell another part of this run, on whichever worker it is; `message` is a struct that both know."""
+
+    to: str
+    message: Any
+
+
 class Finished(msgspec.Struct, frozen=True):
     """The machine has nothing more to do. `failures`: what could not be done; `violations`: what was done and
     measured, and missed a threshold."""
@@ -130,10 +137,18 @@ class Fired(msgspec.Struct, frozen=True, gc=False):
     key: Key
 
 
+class Told(msgspec.Struct, frozen=True):
+    """Another part of this run says something (`Tell`)."""
+
+    key: Key
+    by: str
+    message: Any
+
+
 Action: TypeAlias = (
-    Send | Cancel | Arm | Disarm | Sample | Seen | Note | CloseConnections | UseCertificate | Finished
+    Send | Cancel | Arm | Disarm | Sample | Seen | Note | CloseConnections | UseCertificate | Tell | Finished
 )
-Event: TypeAlias = Answered | Failed | Opened | Received | Closed | Fired
+Event: TypeAlias = Answered | Failed | Opened | Received | Closed | Fired | Told
 
 
 class Machine(Protocol):

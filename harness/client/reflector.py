@@ -14,8 +14,8 @@ Who owns a reflector carries out its actions and consumes the `Changed` items am
 from __future__ import annotations
 
 from collections.abc import Hashable
+from enum import IntFlag
 from functools import lru_cache
-from random import Random
 from typing import Any, TypeAlias
 
 import msgspec
@@ -30,6 +30,7 @@ from harness.client.machine import (
     Closed,
     Disarm,
     Event,
+    Failed,
     Fired,
     Key,
     Opened,
@@ -48,7 +49,8 @@ from harness.client.reflectorstates import (
     State,
 )
 from harness.client.requests import ResourceRef, list_, watch_
-from harness.client.store import Changed, Decode, Store, decode_object_view, object_key
+from harness.client.store import Changed, Decode, SingleStore, Store, decode_object_view, object_key
+from harness.wire.draws import Draws
 from harness.wire.objectviews import PROTOBUF, view_decoder
 from harness.wire.request import Failure, TransportError
 from harness.wire.status import StatusView, parse_status
@@ -77,7 +79,7 @@ class ReflectorSpec(msgspec.Struct, frozen=True):
     `timeout_range_s` bounds timeoutSeconds, drawn for each watch: 300 to 600, 1800 to 3600 for a kubelet's secrets
     and configmaps. `generated_client` False leaves ``timeout=`` out (a kubelet's pods). `watch_list` False is a
     client older than v1.35. `client` names the rate limiter that LISTs pass. `decode` makes the view that is kept.
-    One event in `follow_one_of` is `Seen`, 0 for none.
+    One event in `follow_one_of` is `Seen`, 0 for none. `by_name`: each watches one object, which its selector names.
     """
 
     resource: ResourceRef
@@ -89,6 +91,7 @@ class ReflectorSpec(msgspec.Struct, frozen=True):
     page_limit: int = PAGE_LIMIT
     client: str = "main"
     follow_one_of: int = 0
+    by_name: bool = False
 
 
 shared_spec = lru_cache(maxsize=256)(ReflectorSpec)
@@ -104,29 +107,45 @@ class _Bookmark(msgspec.Struct, gc=False):
     metadata: _BookmarkMeta = msgspec.field(default_factory=_BookmarkMeta)
 
 
-_decode_bookmark = view_decoder(_Bookmark)
+_decode_bookmark = lru_cache(maxsize=256)(view_decoder(_Bookmark))
+"""Watches of a process are sent the same bookmarks; what is shared of them is the resourceVersion, 54 bytes a watch."""
+
+
+@lru_cache(maxsize=8192)
+def _key(prefix: Hashable, part: str) -> Key:
+    """One of a reflector's keys, the same object for kubelets whose pods are alike."""
+    return (prefix, part)
+
+
+class _Relist(IntFlag):
+    """What a reflector remembers for its next list."""
+
+    NOTHING = 0
+    VERSION_UNAVAILABLE = 1
+    """The server does not have the last resourceVersion."""
+    PAGINATED = 2
+    """There is no watch cache: lists come in pages."""
 
 
 class Reflector:
     """One ListAndWatch loop and its store. See the module for how it works.
 
     `store` survives a stop; `synced` does not. `member` is the endpoint that serves the watch, "" while none does.
+    A kubelet has 35 of these, so what most never need is made when they do.
     """
 
     __slots__ = (
         "_backoff",
         "_begun_at",
-        "_decoder",
-        "_events",
+        "_framing",
         "_initial",
-        "_opened_at",
         "_pager",
-        "_paginated",
+        "_partial",
+        "_relist",
         "_rng",
+        "_selected",
+        "_silent_since",
         "_spec",
-        "_stream_open",
-        "_version_unavailable",
-        "field_selector",
         "key_prefix",
         "last_resource_version",
         "member",
@@ -143,7 +162,7 @@ class Reflector:
         namespace: str | None,
         field_selector: str,
         label_selector: str,
-        rng: Random,
+        rng: Draws,
         *,
         timeout_range_s: tuple[float, float] = (300.0, 600.0),
         decode: Decode = decode_object_view,
@@ -152,7 +171,9 @@ class Reflector:
         client: str = "main",
         follow_one_of: int = 0,
         store: Store | None = None,
+        name: str = "",
     ) -> None:
+        """`name`, instead of a `field_selector`: the one object that is watched."""
         self._spec = shared_spec(
             resource,
             label_selector,
@@ -163,26 +184,25 @@ class Reflector:
             PAGE_LIMIT,
             client,
             follow_one_of,
+            bool(name),
         )
         self.key_prefix = key_prefix
         self.namespace = namespace
-        self.field_selector = field_selector
+        self._selected = name or field_selector
         self._rng = rng
-        self.store = Store() if store is None else store
+        self.store: Store | SingleStore = store if store is not None else SingleStore() if name else Store()
         self.state = State.IDLE
         self.synced = False
         self.last_resource_version = ""
         self.member = ""
-        self._version_unavailable = False
-        self._paginated = False
+        self._relist = _Relist.NOTHING
         self._backoff: Backoff | None = None
-        self._decoder: WatchDecoder | ProtobufWatchDecoder | None = None
+        self._framing: type[WatchDecoder | ProtobufWatchDecoder] | None = None  # None: no stream is open
+        self._partial: WatchDecoder | ProtobufWatchDecoder | None = None  # has an event that is not whole yet
         self._initial: dict[str, Any] | None = None
         self._pager: Pager | None = None
-        self._stream_open = False
         self._begun_at = 0.0
-        self._opened_at = 0.0
-        self._events = 0
+        self._silent_since: float | None = None  # when the stream began; None once an event has come
 
     def __repr__(self) -> str:
         return (
@@ -193,6 +213,14 @@ class Reflector:
     @property
     def spec(self) -> ReflectorSpec:
         return self._spec
+
+    @property
+    def field_selector(self) -> str:
+        return f"metadata.name={self._selected}" if self._spec.by_name else self._selected
+
+    @property
+    def _stream_open(self) -> bool:
+        return self._framing is not None
 
     # ---- the machine -------------------------------------------------------------------------------------------
     def start(self, now: float) -> list[Output]:
@@ -217,7 +245,7 @@ class Reflector:
     def handle(self, event: Event, now: float) -> list[Output]:
         """Take one event of this reflector's keys; what is not of the present state (a late timer) is ignored."""
         if isinstance(event, Received):
-            return self._received(event.data, now) if self._stream_open else []
+            return self._received(event.data, now) if self._framing is not None else []
         out: list[Output] = []
         if isinstance(event, Fired):
             if self.state is State.BACKOFF:
@@ -227,13 +255,13 @@ class Reflector:
         elif isinstance(event, Opened):
             self.member = event.member
             if self._stream_open and event.content_type.startswith(PROTOBUF):
-                self._decoder = ProtobufWatchDecoder()
+                self._framing = ProtobufWatchDecoder
         elif isinstance(event, Closed):
             if self._stream_open:
                 self._closed(event.error, now, out)
         elif isinstance(event, Answered):
             self._answered(event, now, out)
-        else:
+        elif isinstance(event, Failed):
             self._failed(event.error, now, out)
         return out
 
@@ -256,14 +284,16 @@ class Reflector:
         if state is None:
             raise InvalidTransition(f"{outcome.name} in {self!r}")
         self.state = state
+        if outcome is Outcome.EXPIRED:
+            labels = (("resource", str(self._spec.resource)), ("cause", cause))
+            out.append(Sample("reflector_expired", 1.0, labels))
         if outcome is Outcome.SYNCED:  # the stream goes on
-            self._opened_at = now
-            self._events = 0
+            self._silent_since = now
             return
         self._leave_stream(out)
         if state is State.WATCH_LISTING:
             if outcome is Outcome.EXPIRED:
-                self._version_unavailable = True
+                self._relist |= _Relist.VERSION_UNAVAILABLE
             self._initial = {}
             self._open_stream(now, out, self._rewatch_version(), watch_list=True)
         elif state is State.WATCHING:
@@ -280,7 +310,7 @@ class Reflector:
             out.append(Arm(self._key("backoff"), now + self._backoff.next_s(now, self._rng)))
 
     def _key(self, part: str) -> Key:
-        return (self.key_prefix, part)
+        return _key(self.key_prefix, part)
 
     # ---- streams -----------------------------------------------------------------------------------------------
     def _open_stream(
@@ -299,10 +329,8 @@ class Reflector:
             generated_client=spec.generated_client,
             client=spec.client,
         )
-        self._stream_open = True
-        self._decoder = WatchDecoder()
-        self._opened_at = now
-        self._events = 0
+        self._framing = WatchDecoder
+        self._silent_since = now
         out.append(Send(self._key("watch"), request))
 
     def _leave_stream(self, out: list[Output]) -> None:
@@ -313,20 +341,22 @@ class Reflector:
 
     def _drop_stream(self) -> None:
         """The stream has ended by itself."""
-        self._stream_open = False
-        self._decoder = None
+        self._framing = self._partial = None
         self.member = ""
 
     def _received(self, data: bytes, now: float) -> list[Output]:
         out: list[Output] = []
-        assert self._decoder is not None
+        assert self._framing is not None
+        decoder = self._partial or self._framing()
         try:
-            for kind, raw in self._decoder.feed(data):
+            events = decoder.feed(data)
+            self._partial = decoder if decoder.pending_bytes else None
+            for kind, raw in events:
                 if kind is ERROR:
                     status = parse_status(raw)
                     self._move(_outcome(status), now, out, _cause(status))
                     break
-                self._events += 1
+                self._silent_since = None
                 if kind in _CHANGES:
                     self._take(kind, raw, out)
                 elif kind is BOOKMARK:
@@ -371,7 +401,7 @@ class Reflector:
             self._move(Outcome.FAILED, now, out, error.failure.name.lower())
 
     def _ended(self, now: float, out: list[Output]) -> None:
-        if self._events == 0 and now - self._opened_at < VERY_SHORT_S:
+        if self._silent_since is not None and now - self._silent_since < VERY_SHORT_S:
             self._move(Outcome.VERY_SHORT, now, out, "very short")
             return
         if self._initial is not None:  # a server that never says that the initial events are over shows here
@@ -414,7 +444,7 @@ class Reflector:
         if pager is None:
             version = self._relist_version()
             # Without limit a list at a known resourceVersion comes from the watch cache (reflector.go:664-682).
-            whole = version not in ("", "0") and not self._paginated
+            whole = version not in ("", "0") and not self._relist & _Relist.PAGINATED
             pager = self._pager = Pager(version, 0 if whole else self._spec.page_limit)
         request = list_(
             self._spec.resource,
@@ -441,7 +471,7 @@ class Reflector:
             return
         self._pager = None
         if pager.from_any_version and pager.paginated:
-            self._paginated = True  # no watch cache here: page from now on
+            self._relist |= _Relist.PAGINATED  # no watch cache here: page from now on
         self._replace(pager.objects, pager.result_version, "list", now, out)
         self._move(Outcome.LISTED, now, out)
 
@@ -451,7 +481,7 @@ class Reflector:
         if status.expired and pager.expired():
             self._move(Outcome.MORE, now, out)
         elif (status.expired or status.too_large) and not pager.second:
-            self._version_unavailable = True
+            self._relist |= _Relist.VERSION_UNAVAILABLE
             pager.again(self._relist_version())
             self._move(Outcome.MORE, now, out)
         else:
@@ -462,7 +492,7 @@ class Reflector:
         self, objects: dict[str, Any], version: str, how: str, now: float, out: list[Output]
     ) -> None:
         self.last_resource_version = version
-        self._version_unavailable = False
+        self._relist &= ~_Relist.VERSION_UNAVAILABLE
         self.synced = True
         labels = (("resource", str(self._spec.resource)), ("how", how))
         out.append(Sample("reflector_sync_ms", (now - self._begun_at) * 1000.0, labels))
@@ -470,12 +500,12 @@ class Reflector:
 
     def _relist_version(self) -> str:
         """ "" reads from etcd, "0" takes whatever the watch cache has (relistResourceVersion)."""
-        if self._version_unavailable:
+        if self._relist & _Relist.VERSION_UNAVAILABLE:
             return ""
         return self.last_resource_version or "0"
 
     def _rewatch_version(self) -> str:
-        return "" if self._version_unavailable else self.last_resource_version
+        return "" if self._relist & _Relist.VERSION_UNAVAILABLE else self.last_resource_version
 
 
 def _outcome(status: StatusView) -> Outcome:

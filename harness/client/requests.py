@@ -70,6 +70,7 @@ def list_(
     field_selector: str = "",
     label_selector: str = "",
     resource_version: str = "",
+    resource_version_match: str = "",
     limit: int = 0,
     continue_token: str = "",
     timeout_s: float | None = None,
@@ -82,6 +83,7 @@ def list_(
         "labelSelector": label_selector,
         "limit": limit or None,
         "resourceVersion": resource_version,
+        "resourceVersionMatch": resource_version_match,
     }
     return _request("list", "GET", ref, namespace, "", "", query, timeout_s=timeout_s, client=client)
 

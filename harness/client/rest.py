@@ -105,16 +105,16 @@ class Rest:
             if event.key[0] == _TIMER:
                 return self._fired(event.key[1], now)  # type: ignore[arg-type]  # a Key, made in _throttle
         elif isinstance(event, (Opened, Closed)):
-            self._calls.pop(event.key, None)
+            self._forget(event.key)
         elif isinstance(event, (Answered, Failed)):
             call = self._calls.get(event.key)
             if call is not None:
-                wait_s = _retry_wait_s(event, call.request)
+                wait_s = retry_wait_s(event, call.request)
                 if wait_s is not None and call.retries < self._max_retries:
                     call.retries += 1
                     call.phase = _Phase.WAITING
                     return [Arm((_TIMER, event.key), min(now + wait_s, call.deadline))]
-                del self._calls[event.key]
+                self._forget(event.key)
         return self._outward(self._inner.handle(event, now), now)
 
     def stop(self, now: float) -> list[Action]:
@@ -123,6 +123,11 @@ class Rest:
         for key in list(self._calls):
             actions += self._cancel(key, now)
         return actions
+
+    def _forget(self, key: Key) -> None:
+        self._calls.pop(key, None)
+        if not self._calls:
+            self._calls.clear()  # else the table stays as large as a kubelet's start made it, 2 KB
 
     def _outward(self, actions: list[Action], now: float) -> list[Action]:
         """Replace the inner machine's sends and cancels by what goes out now."""
@@ -207,7 +212,7 @@ def _send(key: Key, call: _Call, now: float) -> Send:
     return Send(key, msgspec.structs.replace(call.request, timeout_s=call.deadline - now))
 
 
-def _retry_wait_s(event: Answered | Failed, request: Request) -> float | None:
+def retry_wait_s(event: Answered | Failed, request: Request) -> float | None:
     """How long to wait before asking again; None where client-go would not (IsNextRetry, checkWait)."""
     if isinstance(event, Answered):
         response = event.response

@@ -110,6 +110,43 @@ class Store:
         return changes
 
 
+class SingleStore(msgspec.Struct, gc=False, eq=False):
+    """A `Store` of at most one object: for who watches by name. A dictionary for it would be five times the size."""
+
+    _object: Any = None
+
+    def get(self, key: str) -> Any:
+        return self._object if key in self else None
+
+    def values(self) -> Iterable[Any]:
+        return () if self._object is None else (self._object,)
+
+    def keys(self) -> Iterable[str]:
+        return () if self._object is None else (object_key(self._object),)
+
+    def __len__(self) -> int:
+        return self._object is not None
+
+    def __contains__(self, key: object) -> bool:
+        return self._object is not None and object_key(self._object) == key
+
+    def apply(self, prefix: Hashable, deleted: bool, obj: Any) -> Changed | None:
+        old = self._object
+        if deleted:
+            self._object = None
+            return None if old is None else Changed(prefix, Change.DELETED, obj, old)
+        self._object = obj
+        return Changed(prefix, Change.ADDED if old is None else Change.MODIFIED, obj, old)
+
+    def replace(self, prefix: Hashable, objects: dict[str, Any]) -> list[Changed]:
+        """As `Store.replace`; `objects` has at most one."""
+        old, self._object = self._object, next(iter(objects.values()), None)
+        before = {} if old is None else {object_key(old): old}
+        changes = list(_differences(prefix, before, objects))
+        changes.append(Changed(prefix, Change.REPLACED))
+        return changes
+
+
 class NoStore(Store):
     """For one who only hears of objects: a replacement is told, no object and no change is kept. What thousands of
     kube-proxies in one process would keep of all endpoint slices is the same thousands of times over."""

@@ -8,9 +8,9 @@ record does with its notes, and how a report looks, does not belong here.
 
 from harness.clusterloader.config import Config, describe
 from harness.clusterloader.executor import ClusterLoader, ClusterLoaderOptions
-from harness.clusterloader.files import Files
 from harness.clusterloader.loading import load_config
 from harness.clusterloader.suite import SuiteTest, is_suite, load_suite
+from harness.documents.files import Files
 
 __all__ = [
     "ClusterLoader",

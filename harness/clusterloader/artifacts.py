@@ -1,5 +1,7 @@
 """The files that ClusterLoader2's users' tools read: junit.xml, summaries for perf-dash, the generated config.
 
+In junit.xml a measurement that is skipped is a skipped case, and so is each skipped part of one that is not.
+
 Mirrors clusterloader2/pkg/test/simple_reporter.go over ginkgo's JUnit reporter, pkg/test/simple_test_executor.go
 (summaries) and cmd/clusterloader.go (dumpTestConfig). Built from the notes of a test, so that whoever keeps them can
 write the files, wherever the test ran.
@@ -20,9 +22,12 @@ _SUITE = "ClusterLoaderV2"
 
 
 class _Case(NamedTuple):
+    """`skipped` is why it was not done, "" where it was."""
+
     name: str
     seconds: float
     problems: tuple[str, ...]
+    skipped: str = ""
 
 
 class Artifacts:
@@ -33,6 +38,7 @@ class Artifacts:
         self._steps: list[_Case] = []
         self._started_s = self._ended_s = 0.0
         self._problems: list[str] = []
+        self._parts: dict[str, _Case] = {}
         self._summaries: list[tuple[str, float, object]] = []
 
     def take(self, kind: str, fields: Mapping[str, Any]) -> None:
@@ -40,6 +46,8 @@ class Artifacts:
             self._started_s = fields["at_s"]
         elif kind == "step-finished":
             self._steps += _cases(self._config.name, fields)
+        elif kind == "skipped-measurement" and fields.get("part"):
+            self.skipped(f"{fields['method']} - {fields['identifier']}", fields["reason"])
         elif kind == "scenario-finished":
             self._ended_s = fields["at_s"]
             self._problems += [*fields["failures"], *fields["violations"]]
@@ -54,6 +62,11 @@ class Artifacts:
         """A threshold that is found missed only later."""
         self._problems.append(text)
 
+    def skipped(self, what: str, reason: str) -> None:
+        """Something that was not measured, though its measurement's case passed."""
+        name = f"{self._config.name}: {what}"
+        self._parts[name] = _Case(name, 0.0, (), reason)
+
     def files(self) -> Iterator[tuple[str, bytes]]:
         """Each file's name and content."""
         yield "junit.xml", self._junit()
@@ -64,7 +77,7 @@ class Artifacts:
     def _junit(self) -> bytes:
         seconds = max(0.0, self._ended_s - self._started_s)
         name = f"{self._config.name} overall ({self._config.path})"
-        cases = [_Case(name, seconds, tuple(self._problems)), *self._steps]
+        cases = [_Case(name, seconds, tuple(self._problems)), *self._steps, *self._parts.values()]
         failed = sum(bool(case.problems) for case in cases)
         suite = ElementTree.Element(
             "testsuite",
@@ -72,6 +85,7 @@ class Artifacts:
             tests=str(len(cases)),
             failures=str(failed),
             errors="0",
+            skipped=str(sum(bool(case.skipped) for case in cases)),
             time=f"{seconds:.3f}",
         )
         for case in cases:
@@ -81,6 +95,8 @@ class Artifacts:
             if case.problems:
                 failure = ElementTree.SubElement(element, "failure", type="Failure")
                 failure.text = _xml_text("\n".join(case.problems))
+            elif case.skipped:
+                ElementTree.SubElement(element, "skipped", message=_xml_text(case.skipped))
         ElementTree.indent(suite)
         text = ElementTree.tostring(suite, encoding="unicode")
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode()
@@ -94,7 +110,7 @@ def _cases(test: str, fields: Mapping[str, Any]) -> Iterator[_Case]:
         yield _Case(name, fields["seconds"], tuple(fields["failures"]))
     for part in measured:
         problems = (*part["failures"], *part["violations"])
-        yield _Case(f"{name} {part['name']}", part["seconds"], problems)
+        yield _Case(f"{name} {part['name']}", part["seconds"], problems, part["skipped"])
 
 
 def _safe(name: str) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 import yaml
 from gotpl.runtime.values import INVALID, UNTYPED_NIL
 
-from harness.clusterloader.files import Files
+from harness.documents.files import Files
 
 Function = Callable[..., object]
 

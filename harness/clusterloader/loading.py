@@ -13,11 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from harness.clusterloader.config import Config, Placed
-from harness.clusterloader.files import Files
 from harness.clusterloader.overrides import IMAGE_REGISTRY, build_mapping
 from harness.clusterloader.schema import ConfigFile, Module, Step, decode
 from harness.clusterloader.template import Document, TemplateProvider
 from harness.clusterloader.validation import validate
+from harness.documents.files import Files
 from harness.wire.errors import ConfigError
 
 _MODULE_DEPTH = 20  # what is deeper than that would go on for ever

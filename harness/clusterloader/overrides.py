@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from harness.clusterloader.files import Files
-from harness.clusterloader.yamltext import YamlError, first_document
+from harness.documents.files import Files
+from harness.documents.yamltext import YamlError, first_document
 from harness.wire.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "CL2_"

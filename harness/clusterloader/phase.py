@@ -1,104 +1,88 @@
-"""One phase: the objects that it creates, updates or deletes, paced by its tuning set.
+"""One phase: which operations it takes, and every executor's share of them.
 
-Mirrors clusterloader2/pkg/test/simple_test_executor.go: ExecutePhase, ExecuteObject.
+Mirrors clusterloader2/pkg/test/simple_test_executor.go: ExecutePhase.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
-from enum import Enum
-from typing import Any, NamedTuple
-
-import msgspec
-
-from harness.client.limiter import TokenBucket
+from harness.clusterloader.bundles import Replicas
 from harness.clusterloader.config import Config, namespaces_of
+from harness.clusterloader.crew import Crew, Job, MakeOrder
 from harness.clusterloader.kinds import Kind, kind_of_object
-from harness.clusterloader.objects import Reply, items_of
+from harness.clusterloader.messages import Order
+from harness.clusterloader.objects import items_of
 from harness.clusterloader.runtime import FailureLog, Progress, Runtime
-from harness.clusterloader.schema import GlobalQPSLoad, ObjectSpec, ParallelismLimitedLoad, Phase
+from harness.clusterloader.schema import ObjectSpec, Phase
+from harness.clusterloader.shares import Share, digest, parts_of, seed_of
 from harness.clusterloader.state import Instances, ObjectState
-from harness.clusterloader.tasks import Future, Task
-from harness.clusterloader.tuning import schedule
+from harness.clusterloader.tasks import Task
+from harness.clusterloader.work import PhaseError, Piece, Work
 from harness.wire.errors import ConfigError
 
 
-class Operation(Enum):
-    """The value is the word of upstream's error messages."""
-
-    CREATE = "creation"
-    PATCH = "updating"
-    DELETE = "deletion"
-
-
-class Bundle(NamedTuple):
-    """One operation of a phase: all objects of one replica of a bundle, in the order given."""
-
-    operation: Operation
-    namespace: str
-    replica: int
-    objects: tuple[ObjectSpec, ...]
-
-
-class PhaseError(Exception):
-    """A phase that cannot start."""
-
-
 class PhaseRunner:
-    """Runs one phase. `buckets` are the limiters of globalQPSLoad tuning sets, shared by all phases of a test."""
+    """Runs phases. `crew` are the executors beside this one, whose share `work` does; `seed` is the test's."""
 
     def __init__(
         self,
         runtime: Runtime,
         config: Config,
         state: ObjectState,
-        buckets: dict[str, TokenBucket],
+        work: Work,
+        crew: Crew,
         prefix: str,
+        seed: int,
     ) -> None:
         self._runtime = runtime
         self._config = config
         self._state = state
-        self._buckets = buckets
+        self._work = work
+        self._crew = crew
         self._prefix = prefix
-        self._failures = FailureLog()
+        self._seed = seed
 
-    async def run(self, phase: Phase, step: str) -> FailureLog:
-        """Every object operation of the phase; its failures, none of which stops the others."""
+    async def run(self, phase: Phase, step: str, place: tuple[int, int]) -> FailureLog:
+        """Every object operation of the phase; its failures, none of which stops the others. `place` is the step's and
+        the phase's number in the config, from 0."""
+        failures = FailureLog()
         try:
-            bundles, counts = await self._plan(phase)
+            replicas, counts = await self._plan(phase)
         except (PhaseError, ConfigError) as error:
-            self._failures.add(str(error))
-            return self._failures
+            failures.add(str(error))
+            return failures
         what = " + ".join(item.basename for item in phase.object_bundle)
-        progress = Progress(self._runtime, step, what)
-        start = self._runtime.now
-        self._runtime.note("phase-started", step=step, objects=what, operations=len(bundles))
-        await self._pace(phase.tuning_set, bundles, progress)
-        seconds = self._runtime.now - start
+        seed = seed_of(self._seed, *place)
+        of = parts_of(self._config.tuning_sets[phase.tuning_set].load, self._crew.of)
+        start = self._runtime.now if of == 1 else await self._crew.start_time()
+        piece = Piece(phase, replicas, seed, start, Share(0, of))
+        self._runtime.note("phase-started", step=step, objects=what, operations=piece.total)
+        await self._carry_out(piece, place, Progress(self._runtime, step, what), failures)
         self._runtime.note(
             "phase-finished",
             step=step,
             objects=what,
-            operations=len(bundles),
-            seconds=seconds,
-            failures=len(self._failures),
+            operations=piece.total,
+            seconds=self._runtime.now - start,
+            failures=len(failures),
         )
         for instances, count in counts.items():
             self._state.set(instances, count)
-        return self._failures
+        return failures
 
-    async def _plan(self, phase: Phase) -> tuple[list[Bundle], dict[Instances, int]]:
-        """What to do, and the replica counts that hold afterwards (also where an operation fails, as upstream)."""
-        wanted = phase.replicas_per_namespace
+    # ---- what to do ------------------------------------------------------------------------------------------------
+    async def _plan(self, phase: Phase) -> tuple[tuple[Replicas, ...], dict[Instances, int]]:
+        """What there is, and the replica counts that hold afterwards (also where an operation fails, as upstream)."""
         objects = tuple(phase.object_bundle)
-        bundles: list[Bundle] = []
+        found: list[Replicas] = []
         counts: dict[Instances, int] = {}
         for namespace in namespaces_of(phase, self._prefix):
             current = await self._replicas(namespace, objects)
             if current is not None:
-                bundles += _operations(namespace, current, wanted, objects)
-            counts.update((self._instances(namespace, item), wanted) for item in objects)
-        return bundles, counts
+                found.append(Replicas(namespace, current))
+            counts.update(
+                (self._instances(namespace, item), phase.replicas_per_namespace) for item in objects
+            )
+        return tuple(found), counts
 
     async def _replicas(self, namespace: str, objects: tuple[ObjectSpec, ...]) -> int | None:
         """How many replicas the bundle has; None for an empty bundle. Raises PhaseError where its objects differ."""
@@ -129,126 +113,45 @@ class PhaseRunner:
         kind = self._kind(item)
         return Instances(namespace, item.basename, kind.kind, kind.ref.group)
 
-    # ---- pace ------------------------------------------------------------------------------------------------------
-    async def _pace(self, tuning_set: str, bundles: list[Bundle], progress: Progress) -> None:
-        load = self._config.tuning_sets[tuning_set].load
-        total, ended = len(bundles), 0
+    # ---- who does it -----------------------------------------------------------------------------------------------
+    async def _carry_out(
+        self, piece: Piece, place: tuple[int, int], progress: Progress, failures: FailureLog
+    ) -> None:
+        """All shares at once; ends when the last one has."""
+        total, done = piece.total, 0
+        jobs: list[Job] = []
 
-        async def run_one(bundle: Bundle) -> None:
-            nonlocal ended
-            await self._bundle(bundle)
-            ended += 1
-            progress.report(ended, total)
+        def tell() -> None:
+            progress.report(done + sum(job.done for job in jobs), total)
 
-        if isinstance(load, ParallelismLimitedLoad):
-            jobs: Iterator[Coroutine[Future[Any], None, None]] = map(run_one, bundles)
-            workers = min(load.parallelism_limit, total)
-            await self._join([self._runtime.tasks.spawn(_work(jobs)) for _ in range(workers)])
+        def ended() -> None:
+            nonlocal done
+            done += 1
+            tell()
+
+        if piece.share.of == 1:
+            await self._work.run(piece, failures, ended)
             return
-        started: list[Task[None]] = []
-        async for bundle in self._due(tuning_set, bundles):
-            started.append(self._runtime.tasks.spawn(run_one(bundle)))
-        await self._join(started)
+        jobs += self._crew.order(self._orders(piece, place), piece.share.of, tell)
+        mine: Task[None] = self._runtime.tasks.spawn(self._work.run(piece, failures, ended))
+        await self._crew.finish(jobs, failures)
+        await mine
 
-    async def _due(self, tuning_set: str, bundles: list[Bundle]) -> AsyncIterator[Bundle]:
-        """The bundles, each at its time; how late each comes is a sample."""
-        load = self._config.tuning_sets[tuning_set].load
-        tasks = self._runtime.tasks
-        start = tasks.now
-        if isinstance(load, GlobalQPSLoad):
-            bucket = self._buckets.setdefault(tuning_set, TokenBucket(load.qps, load.burst))
-            for bundle in bundles:
-                at = tasks.now + bucket.reserve(tasks.now)
-                await tasks.until(at)
-                self._late(tuning_set, at)
-                yield bundle
-            return
-        plan = schedule(load, len(bundles), self._runtime.rng)
-        assert plan is not None
-        for due_s, index in sorted(zip(plan.due_s, range(len(bundles)), strict=True)):
-            await tasks.until(start + due_s)
-            self._late(tuning_set, start + due_s)
-            yield bundles[index]
-        await tasks.until(start + plan.length_s)
+    def _orders(self, piece: Piece, place: tuple[int, int]) -> MakeOrder:
+        phase_digest = digest(piece.phase)
 
-    def _late(self, tuning_set: str, due: float) -> None:
-        late_ms = max(0.0, self._runtime.now - due) * 1000
-        self._runtime.sample("operation_late_ms", late_ms, ("tuning_set", tuning_set))
+        def make(number: int, share: int, ahead_s: float) -> Order:
+            return Order(
+                number=number,
+                step=place[0],
+                phase=place[1],
+                digest=phase_digest,
+                replicas=piece.replicas,
+                seed=piece.seed,
+                start_s=piece.start_s + ahead_s,
+                share=share,
+                of=piece.share.of,
+                executors=self._crew.of,
+            )
 
-    @staticmethod
-    async def _join(tasks: list[Task[None]]) -> None:
-        for task in tasks:
-            await task
-
-    # ---- objects ---------------------------------------------------------------------------------------------------
-    async def _bundle(self, bundle: Bundle) -> None:
-        for item in bundle.objects:
-            failed = await self._object(bundle, item)
-            if failed and bundle.operation is not Operation.DELETE:
-                return  # the rest of a bundle rests on what failed
-
-    async def _object(self, bundle: Bundle, item: ObjectSpec) -> bool:
-        """One template for one replica, all its documents; True where something failed."""
-        name = f"{item.basename}-{bundle.replica}"
-        try:
-            objects = self._objects(bundle, item, name)
-        except (ConfigError, PhaseError) as error:
-            self._failures.add(str(error), "template")
-            return True
-        failed = False
-        for kind, body in objects:
-            start = self._runtime.now
-            reply = await self._send(bundle, kind, name, body)
-            elapsed_ms = (self._runtime.now - start) * 1000
-            labels = (("operation", bundle.operation.name.lower()), ("kind", kind.kind))
-            self._runtime.sample("object_operation_ms", elapsed_ms, *labels)
-            if not reply.ok:
-                failed = True
-                self._failed(bundle, kind, name, reply)
-        return failed
-
-    def _objects(self, bundle: Bundle, item: ObjectSpec, name: str) -> Sequence[tuple[Kind, bytes]]:
-        """Kind and body of each document of a template; bodies are empty for deletions."""
-        templates, path = self._config.templates, item.object_template_path
-        objects: Sequence[tuple[Kind, bytes]]
-        if bundle.operation is Operation.DELETE:
-            objects = [(kind_of_object(obj), b"") for obj in templates.raw_objects(path)]
-        else:
-            mapping = self._config.object_mapping(item, bundle.namespace, bundle.replica)
-            objects = templates.objects(path, mapping, name)
-        if len({kind for kind, _ in objects}) < len(objects):
-            raise PhaseError(f"{templates.file(path)}: duplicate kind in a template of several documents")
-        return objects
-
-    async def _send(self, bundle: Bundle, kind: Kind, name: str, body: bytes) -> Reply:
-        api = self._runtime.api
-        if bundle.operation is Operation.CREATE:
-            return await api.create(kind.ref, bundle.namespace, body)
-        if bundle.operation is Operation.PATCH:
-            return await api.patch(kind.ref, bundle.namespace, name, msgspec.json.decode(body))
-        return await api.delete(kind.ref, bundle.namespace, name)
-
-    def _failed(self, bundle: Bundle, kind: Kind, name: str, reply: Reply) -> None:
-        word = bundle.operation.value
-        self._failures.add(
-            f"namespace {bundle.namespace} {kind.kind} {name} {word} error: {reply.failure}",
-            f"{kind.kind} {word} error {reply.reason}",
-        )
-
-
-async def _work(jobs: Iterator[Coroutine[Future[Any], None, None]]) -> None:
-    for job in jobs:
-        await job
-
-
-def _operations(
-    namespace: str, current: int, wanted: int, objects: tuple[ObjectSpec, ...]
-) -> Iterator[Bundle]:
-    """Tail deleted with each bundle reversed; equal: every replica patched; more wanted: the missing ones created."""
-    for index in range(wanted, current):
-        yield Bundle(Operation.DELETE, namespace, index, objects[::-1])
-    if current == wanted:
-        for index in range(wanted):
-            yield Bundle(Operation.PATCH, namespace, index, objects)
-    for index in range(current, wanted):
-        yield Bundle(Operation.CREATE, namespace, index, objects)
+        return make

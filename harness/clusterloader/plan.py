@@ -14,7 +14,7 @@ from typing import NamedTuple
 from harness.clusterloader.config import Config, namespaces_of
 from harness.clusterloader.durations import parse_duration
 from harness.clusterloader.kinds import kind_of_object
-from harness.clusterloader.measurements import METHODS
+from harness.clusterloader.measurements import METHODS, PROMETHEUS
 from harness.clusterloader.measurements.skipped import reason
 from harness.clusterloader.measurements.testmetrics import PARTS
 from harness.clusterloader.objects import CLIENT_QPS, clients_for
@@ -36,7 +36,7 @@ from harness.clusterloader.schema import (
 from harness.clusterloader.state import Instances, ObjectState
 
 _REQUESTS = {"create": 1, "patch": 2, "delete": 1}  # a patch reads first
-_WAITS = ("WaitFor", "JobLifecycleLatency")
+_WAITS = ("WaitFor", "JobLifecycleLatency", "Exec", "RestartApiserver")
 
 
 class PhasePlan(NamedTuple):
@@ -74,10 +74,13 @@ class StepPlan(NamedTuple):
 
 
 class ScenarioPlan(NamedTuple):
+    """`skipped` is what no run measures; `promql` are methods that a run measures where it has a Prometheus."""
+
     steps: tuple[StepPlan, ...]
     namespaces: int
     skipped: tuple[str, ...]
     ignored: tuple[str, ...]
+    promql: tuple[str, ...] = ()
 
     @property
     def operations(self) -> Counter[str]:
@@ -108,7 +111,8 @@ def plan(config: Config) -> ScenarioPlan:
                 skipped[f"{call.method}: {call.skipped}"] = None
             elif call.method == "TestMetrics":
                 skipped.update((f"TestMetrics {part}: {reason(part)}", None) for part in PARTS)
-    return ScenarioPlan(steps, config.namespace.number, tuple(skipped), config.ignored)
+    promql = dict.fromkeys(call.method for step in steps for call in step.calls if call.method in PROMETHEUS)
+    return ScenarioPlan(steps, config.namespace.number, tuple(skipped), config.ignored, tuple(promql))
 
 
 class _Player:
@@ -195,12 +199,18 @@ def plan_lines(config: Config) -> Iterator[str]:
             yield f"      {phase.objects}: {counts} by {phase.tuning_set}  [{_time(phase.seconds)}]"
         for call in step.calls:
             what = " ".join(part for part in (call.method, call.identifier, call.action) if part)
-            yield f"      {what}{'  [skipped]' if call.skipped else ''}"
+            yield f"      {what}{_how(call)}"
     counts = ", ".join(f"{count} {kind}" for kind, count in found.operations.items()) or "none"
     yield f"operations on objects: {counts}; at least {found.requests} requests"
     yield f"expected time: {_time(found.seconds)} by tuning sets, sleeps and client limits, and {found.waits} waits"
+    if found.promql:
+        yield f"by a Prometheus, skipped without one (--prometheus-url): {', '.join(found.promql)}"
     yield from (f"skipped: {item}" for item in found.skipped)
     yield from (f"ignored: {item}: no such key" for item in found.ignored)
+
+
+def _how(call: CallPlan) -> str:
+    return "  [skipped]" if call.skipped else "  [PromQL]" if call.method in PROMETHEUS else ""
 
 
 def _time(seconds: float) -> str:

@@ -1,14 +1,12 @@
-"""Where a key of a rendered config stands in the template that it came from.
+"""Where a line of a rendered config stands in the template that it came from.
 
-Two steps, both taken only once something is wrong: the key's line in the rendered text, by its YAML nodes; and that
-line's origin in the template, by rendering the template once more with a mark at the start of each line.
+Found only once something is wrong, by rendering the template once more with a mark at the start of each line; the line
+of a key in the rendered text is what `harness.documents.places` knows.
 """
 
 from __future__ import annotations
 
 import re
-
-import yaml
 
 _MARK, _END = "\ue000", "\ue001"  # of Unicode's private use area, so that no config has them
 _MARKS = re.compile(f"{_MARK}(\\d+){_END}")
@@ -63,29 +61,3 @@ def origin(rendered: str, line: int) -> int:
         marks = _MARKS.findall(text)
         found = int(marks[-1]) if marks else found
     return found
-
-
-def line_of(text: str, key: str) -> int:
-    """The line of a key such as ``steps[0].phases[1].tuningSet`` in YAML; of its nearest ancestor that is there, and 0
-    where that is the document itself."""
-    try:
-        node = yaml.compose(text, Loader=yaml.CSafeLoader)
-    except yaml.YAMLError:
-        return 0
-    line = 0
-    for part in key.replace("[", ".").replace("]", "").split("."):
-        if isinstance(node, yaml.MappingNode):
-            pair = next((pair for pair in node.value if _is(pair[0], part)), None)
-            if pair is None:
-                break
-            line, node = pair[0].start_mark.line + 1, pair[1]
-        elif isinstance(node, yaml.SequenceNode) and part.isdecimal() and int(part) < len(node.value):
-            node = node.value[int(part)]
-            line = node.start_mark.line + 1
-        else:
-            break
-    return line
-
-
-def _is(node: yaml.Node, key: str) -> bool:
-    return isinstance(node, yaml.ScalarNode) and str(node.value).lower() == key.lower()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from harness.client.machine import Event, Note, Sample
 from harness.client.reflector import Reflector
 from harness.client.requests import ResourceRef
 from harness.client.store import Changed, Decode
+from harness.clusterloader.messages import Post
 from harness.clusterloader.objects import ObjectApi
 from harness.clusterloader.tasks import Future, Tasks
 from harness.wire import rfc3339
@@ -62,13 +63,18 @@ class Informer:
 
 
 class Runtime:
-    """Everything a phase or a measurement may use. `epoch_s` is the wall-clock time of ``now == 0``."""
+    """Everything a phase or a measurement may use. `epoch_s` is the wall-clock time of ``now == 0``; `prometheus` says
+    whether the run has one that can be asked."""
 
-    def __init__(self, tasks: Tasks, api: ObjectApi, rng: random.Random, epoch_s: float) -> None:
+    def __init__(
+        self, tasks: Tasks, api: ObjectApi, rng: random.Random, epoch_s: float, *, prometheus: bool = False
+    ) -> None:
         self.tasks = tasks
         self.api = api
+        self.post = Post(tasks)
         self.rng = rng
         self.epoch_s = epoch_s
+        self.prometheus = prometheus
         self._informers: dict[str, Informer] = {}
 
     @property
@@ -146,19 +152,31 @@ class FailureLog:
     """Failures in order: the first few in full, the others counted by kind."""
 
     def __init__(self, kept: int = KEPT_FAILURES) -> None:
-        self._kept = kept
-        self._texts: list[str] = []
-        self._more: Counter[str] = Counter()
+        self._most = kept
+        self._kept: list[tuple[str, str]] = []
+        self.more: Counter[str] = Counter()
+        """By kind, how many are not among those kept."""
 
     def add(self, text: str, kind: str = "other") -> None:
-        if len(self._texts) < self._kept:
-            self._texts.append(text)
+        if len(self._kept) < self._most:
+            self._kept.append((text, kind))
         else:
-            self._more[kind] += 1
+            self.more[kind] += 1
+
+    def absorb(self, kept: Iterable[tuple[str, str]], more: Mapping[str, int]) -> None:
+        """Those of another log."""
+        for text, kind in kept:
+            self.add(text, kind)
+        self.more.update(more)
+
+    @property
+    def kept(self) -> tuple[tuple[str, str], ...]:
+        """Text and kind of the first few."""
+        return tuple(self._kept)
 
     def __len__(self) -> int:
-        return len(self._texts) + self._more.total()
+        return len(self._kept) + self.more.total()
 
     def texts(self) -> list[str]:
-        more = [f"and {count} more: {kind}" for kind, count in self._more.most_common()]
-        return [*self._texts, *more]
+        more = [f"and {count} more: {kind}" for kind, count in self.more.most_common()]
+        return [*(text for text, _ in self._kept), *more]

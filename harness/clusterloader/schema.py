@@ -7,24 +7,14 @@ default.
 
 from __future__ import annotations
 
-import difflib
-import types
-import typing
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from harness.clusterloader.durations import Seconds, parse_duration
-from harness.wire.errors import ConfigError
+from harness.documents.decoding import Where, decode_struct
 
 T = TypeVar("T", bound=msgspec.Struct)
-Where = Callable[[str], str]
-"""File and line of a key of the document that is read."""
-
-_NEAR = (
-    0.75  # how alike an unknown key and a field are for the one to be a slip for the other (difflib's ratio)
-)
 
 
 class QPSLoad(msgspec.Struct, frozen=True):
@@ -237,72 +227,11 @@ class SuiteEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def decode(document: object, kind: type[T], where: Where, ignored: list[str] | None = None) -> T:
-    """Read `kind` from parsed YAML; the paths of keys that mean nothing are added to `ignored`.
-
-    Raises ConfigError: file and line by `where`, the key's path, what is allowed. An unknown key that is one letter
-    or so away from one that is missing is taken for a mistake, whereas upstream passes over that one too.
-    """
-    unknown: list[_Unknown] = []
-    folded = _folded(document, kind, "", unknown)
-    for key, meant in unknown:
-        if meant:
-            raise ConfigError(f"{where(key)}: {key}: no such key; did you mean {meant}?")
-    try:
-        found = msgspec.convert(folded, kind, dec_hook=_duration)
-    except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at `")
-        path = path.removesuffix("`").removeprefix("$").removeprefix(".")
-        shown = f" ({_value_at(folded, path)!r:.60})" if "got `" in problem else ""
-        key = path or "the document"
-        raise ConfigError(f"{where(path)}: {key}: {problem[:1].lower()}{problem[1:]}{shown}") from error
-    if ignored is not None:
-        ignored += [f"{where(key)}: {key}" for key, _ in unknown]
-    return found
-
-
-def _value_at(value: Any, path: str) -> object:
-    """What stands at a path such as ``steps[0].phases``; None where the path leads nowhere."""
-    for part in path.replace("[", ".").replace("]", "").split("."):
-        if isinstance(value, dict):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-    return cast(object, value)
+    """Read `kind` from parsed YAML as `harness.documents.decoding` does, durations included. Raises ConfigError."""
+    return decode_struct(document, kind, where, ignored, dec_hook=_duration)
 
 
 def _duration(kind: type, value: object) -> Seconds:
     if kind is not Seconds or not isinstance(value, str):
         raise ValueError(f"expected a duration such as 5m, got {value!r}")
     return parse_duration(value)
-
-
-class _Unknown(NamedTuple):
-    """A key that no field has; `meant` is the field that was probably meant, "" where none is like it."""
-
-    key: str
-    meant: str
-
-
-def _folded(value: object, kind: object, path: str, unknown: list[_Unknown]) -> object:
-    """`value` with the keys that are fields of `kind` spelled as the field is, and null fields left out."""
-    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
-        kind = next(option for option in typing.get_args(kind) if option is not type(None))
-    if typing.get_origin(kind) is list and isinstance(value, list):
-        (item,) = typing.get_args(kind)
-        return [_folded(entry, item, f"{path}[{index}]", unknown) for index, entry in enumerate(value)]
-    if kind is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict)):
-        return value
-    fields = {field.encode_name.lower(): field for field in msgspec.structs.fields(kind)}
-    given = {str(key).lower() for key in value}
-    folded = {}
-    for key, entry in value.items():
-        field = fields.get(str(key).lower())
-        place = f"{path}.{key}" if path else str(key)
-        if field is None:
-            near = difflib.get_close_matches(str(key).lower(), fields.keys() - given, 1, _NEAR)
-            unknown.append(_Unknown(place, fields[near[0]].encode_name if near else ""))
-        elif entry is not None:
-            folded[field.encode_name] = _folded(entry, field.type, place, unknown)
-    return folded

@@ -30,7 +30,8 @@ _UNCOUNTED = frozenset(
 )  # subresources that last as long as asked
 _QUANTILES = (0.5, 0.9, 0.99)
 _RATE_S, _EVERY_S = 60.0, 30.0
-_WARM_UP_S = 300.0  # latencyWindowSize
+WARM_UP_S = 300.0  # latencyWindowSize
+_SHOWN = 5  # kinds of calls that the screen shows, the slowest first
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -140,7 +141,7 @@ def _whole(histogram: _Histogram) -> tuple[float, float, float]:
 def _by_the_minute(
     buckets: list[tuple[float, Series]], since: float, until: float
 ) -> tuple[float, float, float]:
-    length_s = max(_RATE_S, until - since - _WARM_UP_S)
+    length_s = max(_RATE_S, until - since - WARM_UP_S)
     looks = math.floor(length_s / _EVERY_S) + 1
     ends = [until - _EVERY_S * number for number in range(looks)]
     minutes = [_histogram(buckets, end - _RATE_S, end) for end in ends]
@@ -198,6 +199,17 @@ def _item(latency: Latency) -> DataItem:
         "Verb": call.verb,
     }
     return DataItem(data, "ms", labels)
+
+
+def figures(found: Sequence[Latency]) -> list[tuple[str, float]]:
+    """The slowest kinds of calls for a person, each with its perc99 in milliseconds."""
+    return [
+        (
+            f"{item.call.verb} {item.call.resource} {item.call.scope} perc99, ms".replace("  ", " "),
+            item.perc99_s * 1000,
+        )
+        for item in found[:_SHOWN]
+    ]
 
 
 def violations(found: Iterable[Latency], limits: Limits) -> list[str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.clusterloader.files import Files
 from harness.clusterloader.schema import SuiteEntry, decode
-from harness.clusterloader.yamltext import YamlError, first_document
+from harness.documents.files import Files
+from harness.documents.yamltext import YamlError, first_document
 from harness.wire.errors import ConfigError
 
 

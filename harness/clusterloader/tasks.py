@@ -24,6 +24,7 @@ from harness.client.machine import (
     Note,
     Sample,
     Send,
+    Tell,
 )
 from harness.wire.request import Request, Response, TransportError
 
@@ -164,7 +165,7 @@ class Tasks:
             self._actions.append(Disarm((TIMER, number)))
         return first.done
 
-    def emit(self, action: Note | Sample | Finished) -> None:
+    def emit(self, action: Note | Sample | Tell | Finished) -> None:
         self._actions.append(action)
 
     # ---- for the machine -------------------------------------------------------------------------------------------

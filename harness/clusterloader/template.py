@@ -15,11 +15,12 @@ from typing import NamedTuple
 import gotpl
 import msgspec
 
-from harness.clusterloader.files import Files
 from harness.clusterloader.functions import template_functions
 from harness.clusterloader.kinds import Kind, kind_of_object
-from harness.clusterloader.positions import line_of, marked, origin, unclosed
-from harness.clusterloader.yamltext import YamlError, documents, first_document
+from harness.clusterloader.positions import marked, origin, unclosed
+from harness.documents.files import Files
+from harness.documents.places import line_of
+from harness.documents.yamltext import YamlError, documents, first_document
 from harness.wire.errors import ConfigError
 
 _PLACEHOLDER = re.compile(r"\{\{.*\}\}")

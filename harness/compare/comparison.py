@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from harness.compare.deliveryrows import delivery_rows
+from harness.compare.guard import Finding, guard
+from harness.compare.inference import Contrast, contrast_rows
+from harness.compare.informerrows import informer_rows
+from harness.compare.latenessrows import lateness_rows
 from harness.compare.rows import ROWS, Row, split_rows
 from harness.compare.run import Run
 from harness.compare.throttlerows import throttle_rows
@@ -33,25 +37,17 @@ class Figure:
 
 @dataclass(frozen=True)
 class Compared:
-    """A row over all arms; `difference` and `ratio` are of the second arm's median against the first's, None where
-    there is no such number."""
+    """A row over all arms; `contrasts` has each arm but the first against the first, None where one of the two has no
+    figure."""
 
     row: Row
     figures: dict[str, Figure]
+    contrasts: dict[str, Contrast | None]
 
-    @property
-    def difference(self) -> float | None:
-        first, second = self._medians()
-        return None if first is None or second is None else second - first
-
-    @property
-    def ratio(self) -> float | None:
-        first, second = self._medians()
-        return None if not first or second is None else second / first
-
-    def _medians(self) -> tuple[float | None, float | None]:
-        medians = [figure.median for figure in self.figures.values()]
-        return (medians[0], medians[1]) if len(medians) > 1 else (None, None)
+    def ratio(self, arm: str) -> float | None:
+        """This arm's median over the first's; None where there is no such number."""
+        first, other = next(iter(self.figures.values())).median, self.figures[arm].median
+        return None if not first or other is None else other / first
 
 
 @dataclass(frozen=True)
@@ -65,12 +61,16 @@ class Arm:
 
 @dataclass(frozen=True)
 class Comparison:
+    """`findings` is what the guard saw, of all runs, those that do not count too."""
+
     arms: tuple[Arm, ...]
     rows: tuple[Compared, ...] = field(default=())
+    findings: tuple[Finding, ...] = field(default=())
 
 
-def compare(runs: Sequence[Run]) -> Comparison:
-    """Group runs by their arm, in order of first appearance; runs marked invalid are left out of every figure."""
+def compare(runs: Sequence[Run], declared: Collection[str] = ()) -> Comparison:
+    """Group runs by their arm, in order of first appearance; runs marked invalid are left out of every figure.
+    `declared` are the settings that are meant to differ (`harness.compare.guard`)."""
     names = list(dict.fromkeys(run.manifest.arm or run.manifest.name for run in runs))
     arms = []
     for name in names:
@@ -79,10 +79,37 @@ def compare(runs: Sequence[Run]) -> Comparison:
         bad = tuple((run, "; ".join(run.manifest.invalid)) for run in mine if run.manifest.invalid)
         arms.append(Arm(name, good, bad))
     counted = [run for arm in arms for run in arm.runs]
-    rows = [*ROWS, *delivery_rows(), *throttle_rows(), *split_rows(counted)]
-    compared = [
-        Compared(row, {arm.name: Figure(tuple(map(row.value, arm.runs))) for arm in arms}) for row in rows
+    rows = [
+        *ROWS,
+        *delivery_rows(),
+        *throttle_rows(),
+        *lateness_rows(),
+        *informer_rows(counted),
+        *split_rows(counted),
     ]
+    figures = [{arm.name: Figure(tuple(map(row.value, arm.runs))) for arm in arms} for row in rows]
+    filled = [(row, by_arm) for row, by_arm in zip(rows, figures, strict=True) if _any_known(by_arm)]
+    contrasts = _contrasts(filled, names)
     return Comparison(
-        tuple(arms), tuple(row for row in compared if any(f.known for f in row.figures.values()))
+        tuple(arms),
+        tuple(Compared(*row, contrast) for row, contrast in zip(filled, contrasts, strict=True)),
+        tuple(guard({arm.name: [*arm.runs, *(run for run, _ in arm.left_out)] for arm in arms}, declared)),
     )
+
+
+def _any_known(figures: dict[str, Figure]) -> bool:
+    return any(figure.known for figure in figures.values())
+
+
+def _contrasts(
+    rows: Sequence[tuple[Row, dict[str, Figure]]], arms: Sequence[str]
+) -> list[dict[str, Contrast | None]]:
+    """Of each row, each arm against the first; chances are corrected over the rows."""
+    found: list[dict[str, Contrast | None]] = [{} for _ in rows]
+    better = [row.lower_is_better for row, _ in rows]
+    first = [figures[arms[0]].values for _, figures in rows]
+    for arm in arms[1:]:
+        contrasts = contrast_rows(first, [figures[arm].values for _, figures in rows], better)
+        for by_arm, contrast in zip(found, contrasts, strict=True):
+            by_arm[arm] = contrast
+    return found

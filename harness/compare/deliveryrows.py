@@ -28,7 +28,7 @@ _BOUND_READ = (
 
 def delivery_rows() -> list[Row]:
     """In the order of a report."""
-    rows = _quantiles("delivery", "Watch event delivery", "watch_delivery_ms", _DELIVERY)
+    rows = quantile_rows("delivery", "Watch event delivery", "watch_delivery_ms", _DELIVERY)
     rows.append(
         _row(
             "delivery-bound-p99-busiest",
@@ -39,10 +39,10 @@ def delivery_rows() -> list[Row]:
             Taken.BUSIEST,
         )
     )
-    rows += _quantiles("binding-heard", "Binding to kubelet", "binding_heard_ms", _HEARD)
+    rows += quantile_rows("binding-heard", "Binding to kubelet", "binding_heard_ms", _HEARD)
     for kind in KINDS:
         where, what = {"kind": kind}, f"First read of {kind}"
-        rows += _quantiles(f"first-read-{kind}", what, "first_read_ms", _READ.format(kind=kind), where)
+        rows += quantile_rows(f"first-read-{kind}", what, "first_read_ms", _READ.format(kind=kind), where)
         source = _BOUND_READ.format(kind=kind)
         key, title = f"bound-read-{kind}-p99-busiest", f"Binding to first read of {kind} p99"
         rows.append(_row(key, title, "binding_to_read_ms", source, 0.99, Taken.BUSIEST, where))
@@ -50,12 +50,20 @@ def delivery_rows() -> list[Row]:
     return rows
 
 
-def _quantiles(
-    key: str, title: str, sample: str, source: str, where: dict[str, str] | None = None
+def quantile_rows(
+    key: str, title: str, sample: str, source: str, where: dict[str, str] | None = None, user: str = USER
 ) -> list[Row]:
+    """Median and p99 of a sample of one kind of user, of the busiest member and of the one in the middle."""
     return [
         _row(
-            f"{key}-p{q * 100:.0f}-{taken.value}", f"{title} p{q * 100:.0f}", sample, source, q, taken, where
+            f"{key}-p{q * 100:.0f}-{taken.value}",
+            f"{title} p{q * 100:.0f}",
+            sample,
+            source,
+            q,
+            taken,
+            where,
+            user,
         )
         for q in (0.5, 0.99)
         for taken in (Taken.BUSIEST, Taken.MEDIAN)
@@ -70,6 +78,7 @@ def _row(
     q: float,
     taken: Taken,
     where: dict[str, str] | None = None,
+    user: str = USER,
 ) -> Row:
     return Row(
         key,
@@ -78,13 +87,13 @@ def _row(
         taken,
         "whole run",
         source,
-        partial(_value, sample, q, taken, where or {}),
-        series=partial(_series, sample, q, taken, where or {}),
+        partial(_value, user, sample, q, taken, where or {}),
+        series=partial(_series, user, sample, q, taken, where or {}),
     )
 
 
-def _value(sample: str, q: float, taken: Taken, where: dict[str, str], run: Run) -> float | None:
-    members = run.sample_quantiles_ms(USER, sample, q, "member", where)
+def _value(user: str, sample: str, q: float, taken: Taken, where: dict[str, str], run: Run) -> float | None:
+    members = run.sample_quantiles_ms(user, sample, q, "member", where)
     return _over(list(members.values()), taken)
 
 
@@ -94,8 +103,8 @@ def _over(values: list[float], taken: Taken) -> float | None:
     return max(values) if taken is Taken.BUSIEST else statistics.median_low(values)
 
 
-def _series(sample: str, q: float, taken: Taken, where: dict[str, str], run: Run) -> pd.Series:
-    points = run.sample_quantiles_over_time(USER, sample, q, "member", where, WINDOW_S)
+def _series(user: str, sample: str, q: float, taken: Taken, where: dict[str, str], run: Run) -> pd.Series:
+    points = run.sample_quantiles_over_time(user, sample, q, "member", where, WINDOW_S)
     return pd.Series({t: _over(list(members.values()), taken) for t, members in points.items()}, dtype=float)
 
 

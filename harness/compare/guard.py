@@ -139,11 +139,11 @@ def _counts(arms: Arms, what: str, count: Callable[[Run], int], why: str) -> Ite
 def _restarts(run: Run) -> int:
     """By each member's own start time; by the pool's word where a member has none."""
     started = run.frame("process_start_time_seconds")
-    seen: int = sum(max(0, len(set(column.dropna())) - 1) for _, column in started.items())
+    seen = sum(max(0, len(set(column.dropna())) - 1) for _, column in started.items())
     told = sum(
         e["kind"] == "process-restarted" and str(e["process"]).startswith("member") for e in run.events
     )
-    return max(seen, told)
+    return int(max(seen, told))
 
 
 def _exits(run: Run) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from harness.observe.exposition import split
-from harness.observe.histogram import Histogram
+from harness.observe.histogram import Histogram, bucket_middle_us
 from harness.observe.record import Manifest, read_events, read_manifest, read_table
 
 CREATE_BARRIER = "Waiting for 'create objects' to be completed"
@@ -112,6 +112,11 @@ class Run:
         began, ended = self.scenario
         first = frame.index[frame.index <= began]
         return frame.loc[(first[-1] if len(first) else float("-inf")) : ended]
+
+    @property
+    def families(self) -> set[str]:
+        """The names of all metrics that some member had."""
+        return set(self._names)
 
     def exposes(self, metric: str) -> bool:
         """True where some member had the metric at all."""
@@ -255,6 +260,14 @@ class Run:
     def sample_count(self, user: str, name: str, where: Mapping[str, str] | None = None) -> int:
         """How many samples there are, of those whose labels match."""
         return int(self._samples_of(user, name, where or {})["count"].sum())
+
+    def sample_sum(self, user: str, name: str, where: Mapping[str, str] | None = None) -> float:
+        """The values of samples added up, each as exact as its bucket."""
+        rows = self._samples_of(user, name, where or {})
+        return sum(
+            bucket_middle_us(int(bucket)) / 1e3 * int(count)
+            for bucket, count in zip(rows["bucket"], rows["count"], strict=True)
+        )
 
     def _samples_of(self, user: str, name: str, where: Mapping[str, str]) -> pd.DataFrame:
         rows = self.samples[(self.samples["user"] == user) & (self.samples["name"] == name)]

@@ -10,16 +10,19 @@ from harness.wire.errors import ConfigError
 
 
 class ArmPlan(msgspec.Struct, frozen=True):
-    """One control plane: its name in the report, how many members it has, faults as ``--fault`` takes them."""
+    """One control plane, or one kind of client: its name in the report, how many members it has, faults as ``--fault``
+    takes them, what else its runs' locust command gets."""
 
     name: str
     members: int
     faults: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
 
 
 class ExperimentPlan(msgspec.Struct, frozen=True):
     """`samples` of each arm with `kubelets` nodes; sample k of every arm has the seed `seed` + k, so that arms meet the
-    same draws. `arguments` go to every run's locust command, `environ` (CL2_* variables) to its environment."""
+    same draws. `arguments` go to every run's locust command, `environ` (CL2_* variables) to its environment. A
+    `locustfile` without kubelets or scenario has `kubelets` 0 and `scenario` ""."""
 
     name: str
     title: str
@@ -32,6 +35,7 @@ class ExperimentPlan(msgspec.Struct, frozen=True):
     run_time_s: int = 900
     arguments: tuple[str, ...] = ()
     environ: dict[str, str] = {}
+    locustfile: str = "kubelets"
 
     def validate(self) -> None:
         """Raises ConfigError."""
@@ -44,8 +48,14 @@ class ExperimentPlan(msgspec.Struct, frozen=True):
             )
         if self.samples < 1:
             raise ConfigError(f"experiment {self.name}: samples: {self.samples} is less than 1")
-        if self.kubelets < 1:
+        if self.kubelets < 1 and self.locustfile == "kubelets":
             raise ConfigError(f"experiment {self.name}: kubelets: {self.kubelets} is less than 1")
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """The settings in which the arms differ, as `harness.compare.guard` names them."""
+        members, faults = {arm.members for arm in self.arms}, {arm.faults for arm in self.arms}
+        return (*(["pool.members"] if len(members) > 1 else []), *(["faults"] if len(faults) > 1 else []))
 
     def in_turn(self) -> Iterator[tuple[ArmPlan, int]]:
         """(arm, sample from 1) in the order of running: every arm once, then every arm again, so that a machine that

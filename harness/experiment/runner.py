@@ -46,24 +46,20 @@ def run_experiment(plan: ExperimentPlan, folder: Path, console: Console) -> list
         if not any(run.manifest.arm == arm.name and not run.manifest.invalid for run in runs):
             raise SwarmletError(f"no sample of arm {arm.name} can be used; {folder / 'samples'} says why")
     console.print(f"all samples took {_minutes(time.monotonic() - began)}; writing the report")
-    return render(runs, folder, plan.title)
+    return render(runs, folder, plan.title, plan.declared)
 
 
 def sample_arguments(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Path) -> list[str]:
     """What one sample's locust command gets."""
-    arguments = ["-u", str(plan.kubelets), "-r", f"{plan.spawn_rate:g}", "-t", f"{plan.run_time_s}s"]
-    arguments += [
-        "--scenario",
-        plan.scenario,
-        "--members",
-        str(arm.members),
-        "--seed",
-        str(plan.seed + sample),
-    ]
+    arguments = ["-u", str(plan.kubelets)] if plan.kubelets else []
+    arguments += ["-r", f"{plan.spawn_rate:g}", "-t", f"{plan.run_time_s}s"]
+    if plan.scenario:
+        arguments += ["--scenario", plan.scenario]
+    arguments += ["--members", str(arm.members), "--seed", str(plan.seed + sample)]
     arguments += ["--arm", arm.name, "--sample", str(sample), "--record", str(record)]
     for fault in arm.faults:
         arguments += ["--fault", fault]
-    return [*arguments, *plan.arguments]
+    return [*arguments, *plan.arguments, *arm.arguments]
 
 
 def _run_sample(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Path, console: Console) -> None:
@@ -74,7 +70,7 @@ def _run_sample(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Path, c
         if text:
             console.print(f"  {time.monotonic() - began:6.1f} s  {text}", highlight=False, markup=False)
 
-    command = locust_command("kubelets", sample_arguments(plan, arm, sample, record))
+    command = locust_command(plan.locustfile, sample_arguments(plan, arm, sample, record))
     code = run_locust(command, record, tell, plan.environ)
     error = refusal(record, code)
     if error is not None:
@@ -101,6 +97,20 @@ def progress_line(event: dict[str, Any]) -> str:
             return f"fault: {event['fault']} on {event['member']}{length}"
         case "fault-failed":
             return f"fault {event['fault']} on {event['member']} failed: {event['error']}"
+        case "executors" if event["count"] > 1:
+            return f"operations by {event['count']} executors: {', '.join(event['members'])}"
+        case "exec-started":
+            return f"exec: {' '.join(event['command'])}"
+        case "exec-output":
+            return f"  | {event['line']}"
+        case "exec-ended" if event["error"]:
+            return f"exec: {event['error']}"
+        case "member-ended":
+            return f"{event['member']} ended after {event['seconds']:.1f} s, to be started again"
+        case "member-restarted":
+            return f"{event['member']} serves again, {event['seconds']:.1f} s after it was told to end"
+        case "member-restart-failed":
+            return f"{event['member']} did not come back: {event['error']}"
         case "run-ended":
             return f"run {event['status']}"
         case _:

@@ -1,18 +1,22 @@
 """Rotation of a kubelet's client certificate. client-go util/certificate/certificate_manager.go and csr/csr.go.
 
 At 70 to 90 % of the certificate's life: POST a CertificateSigningRequest, then LIST it by name and watch it until it is
-signed, denied or 15 minutes have passed. What fails is tried again after 2 s, doubled, five times, then each 32 s. The
-transport looks each 10 s whether there is a new certificate, and then closes all connections
-(kk/pkg/kubelet/certificate/transport.go), so that a node's watches all begin anew.
+signed, denied or 15 minutes have passed. What fails is tried again after 2 s, doubled, five times, then each 32 s; what
+was signed is looked at anew after 1 s. The transport looks each 10 s whether there is a new certificate, and then
+closes all connections (kk/pkg/kubelet/certificate/transport.go), so that a node's watches all begin anew.
 
-The request itself (a key and a PKCS#10 body) is the shell's to make: it stays out of a pure machine.
+A life counts from the certificate's own notBefore, which the signer of Kubernetes puts 5 min into the past: one that is
+to end in 10 min has lived 5 of its 15 when it is new.
+
+The request itself (a key and a PKCS#10 body) is the shell's to make, and certificates are its to read: both stay out of
+a pure machine.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable
 from enum import Enum
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -43,6 +47,7 @@ _WAIT_S = 15 * 60.0  # certificateWaitTimeout
 _FIRST_BACKOFF_S, _TRIES, _LATER_S = 2.0, 5, 32.0
 _BACKOFF_JITTER = 0.1
 _CHECK_S = 10.0  # UpdateTransport
+_AGAIN_S = 1.0  # wait.Until's period around a rotation
 
 
 class RotationState(Enum):
@@ -79,20 +84,34 @@ _MADE = msgspec.json.Decoder(_Made)
 _decode = decoder_for(_Request)
 
 
+class Validity(NamedTuple):
+    """notBefore and notAfter of a certificate, seconds since 1970."""
+
+    begins_s: float
+    ends_s: float
+
+
+class OwnCertificate(Protocol):
+    """A node's client certificate, as its shell keeps it."""
+
+    def request(self) -> bytes:
+        """PEM of a signing request for a new key."""
+
+    def validity(self, certificate: bytes = b"") -> Validity | None:
+        """Of a certificate (PEM), or of the present one; None for what is no certificate."""
+
+
 class CertificateManager:
-    """`request` makes a new key and gives the PEM of a signing request for it; None: the node has no certificate to
-    renew. Lifetimes are in seconds; what a new certificate lives is taken to be what the first did."""
+    """`own` None: the node has no certificate to renew."""
 
     __slots__ = (
-        "_backoff_s", "_context", "_life_s", "_name", "_reflector", "_request", "_tries", "state",
+        "_asked_at", "_backoff_s", "_context", "_name", "_own", "_reflector", "_tries", "state",
     )  # fmt: skip
 
-    def __init__(
-        self, context: Context, request: Callable[[], bytes] | None = None, life_s: float = 0.0
-    ) -> None:
+    def __init__(self, context: Context, own: OwnCertificate | None = None) -> None:
         self._context = context
-        self._request = request if context.options.rotate_certificates else None
-        self._life_s = life_s
+        self._own = own if context.options.rotate_certificates else None
+        self._asked_at = 0.0
         self._name = ""  # of the request that is to be signed
         self._reflector: Reflector | None = None
         self._tries = 0
@@ -100,8 +119,9 @@ class CertificateManager:
         self.state = RotationState.OFF
 
     def start(self, now: float, out: Out) -> None:
-        if self._request is not None:
-            self._sleep(now, out)
+        validity = self._own.validity() if self._own is not None else None
+        if validity is not None:
+            self._sleep(validity, now, now, out)
 
     def stop(self, now: float, out: Out) -> None:
         if self.state is not RotationState.OFF:
@@ -128,11 +148,13 @@ class CertificateManager:
             self._failed("unreachable", now, out)
 
     # ---- steps -----------------------------------------------------------------------------------------------------
-    def _sleep(self, now: float, out: Out) -> None:
-        """jitteryDuration: life x U[1, 1.2) - life x 0.3."""
+    def _sleep(self, validity: Validity, earliest: float, now: float, out: Out) -> None:
+        """nextRotationDeadline: notBefore + life x U[1, 1.2) - life x 0.3, which may have passed already."""
         self.state = RotationState.WAITING
         self._tries, self._backoff_s = 0, _FIRST_BACKOFF_S
-        out.append(Arm((PART, "tick"), now + self._life_s * (0.7 + 0.2 * self._context.rng.random())))
+        life_s = validity.ends_s - validity.begins_s
+        due_s = validity.begins_s + life_s * (0.7 + 0.2 * self._context.rng.random())
+        out.append(Arm((PART, "tick"), max(earliest, due_s - self._context.epoch_s)))
 
     def _fired(self, what: str, now: float, out: Out) -> None:
         if what == "check":
@@ -140,20 +162,23 @@ class CertificateManager:
         elif self.state is RotationState.SIGNING:
             self._failed("not signed", now, out)
         elif self.state in (RotationState.WAITING, RotationState.BACKOFF):
-            self._create(out)
+            self._create(now, out)
 
-    def _create(self, out: Out) -> None:
-        assert self._request is not None
+    def _create(self, now: float, out: Out) -> None:
+        assert self._own is not None
         self.state = RotationState.CREATING
+        self._asked_at = now
+        labels, life_s = dict(self._context.options.labels), self._context.options.certificate_life_s
         body = msgspec.json.encode(
             {
                 "kind": "CertificateSigningRequest",
                 "apiVersion": "certificates.k8s.io/v1",
-                "metadata": {"generateName": "csr-"},
+                "metadata": {"generateName": "csr-", **({"labels": labels} if labels else {})},
                 "spec": {
-                    "request": b64encode(self._request()).decode(),
+                    "request": b64encode(self._own.request()).decode(),
                     "signerName": SIGNER,
                     "usages": ["digital signature", "client auth"],
+                    **({"expirationSeconds": life_s} if life_s else {}),
                 },
             }
         )
@@ -195,10 +220,23 @@ class CertificateManager:
             self._failed("denied", now, out)
         elif "Approved" in kinds and status.certificate:
             self._stop_watching(now, out)
-            out.append(Note("kubelet-certificate", {"node": self._context.name}))
-            out.append(UseCertificate(b64decode(status.certificate)))
-            out.append(Arm((PART, "check"), self._context.next_tick(_CHECK_S, now)))
-            self._sleep(now, out)
+            self._use(status.certificate, now, out)
+
+    def _use(self, encoded: str, now: float, out: Out) -> None:
+        assert self._own is not None
+        try:
+            certificate = b64decode(encoded, validate=True)
+        except ValueError:
+            certificate = b""
+        validity = self._own.validity(certificate) if certificate else None
+        if validity is None:
+            self._failed("unreadable", now, out)
+            return
+        out.append(Note("kubelet-certificate", {"node": self._context.name}))
+        out.append(Sample("certificate_signing_ms", (now - self._asked_at) * 1e3))
+        out.append(UseCertificate(certificate))
+        out.append(Arm((PART, "check"), self._context.next_tick(_CHECK_S, now)))
+        self._sleep(validity, now + _AGAIN_S, now, out)
 
     def _failed(self, why: str, now: float, out: Out) -> None:
         self._stop_watching(now, out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
-from random import Random
 from typing import Any, TypeAlias, TypeVar, cast
 from zlib import crc32
 
@@ -13,6 +12,7 @@ import msgspec
 from harness.client.machine import Action
 from harness.fleet.options import KubeletOptions, Range
 from harness.wire import rfc3339
+from harness.wire.draws import Draws
 from harness.wire.objectviews import view_decoder
 from harness.wire.protobuf import MAGIC
 from harness.wire.request import Response
@@ -27,7 +27,7 @@ class Context:
 
     __slots__ = ("_relist_phase_s", "epoch_s", "name", "options", "rng", "started")
 
-    def __init__(self, name: str, options: KubeletOptions, rng: Random, epoch_s: float) -> None:
+    def __init__(self, name: str, options: KubeletOptions, rng: Draws, epoch_s: float) -> None:
         self.name = name
         self.options = options
         self.rng = rng

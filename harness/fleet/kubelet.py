@@ -7,9 +7,6 @@ pods' watch at the first full second at which the node's informer has synced (kk
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from random import Random
-
 from harness.client.limiter import TokenBucket
 from harness.client.machine import Action, Arm, Disarm, Event, Fired, Note
 from harness.client.reflector import Output, Reflector
@@ -26,7 +23,7 @@ from harness.fleet import (
     registration,
     volumes,
 )
-from harness.fleet.certificates import CertificateManager
+from harness.fleet.certificates import CertificateManager, OwnCertificate
 from harness.fleet.claims import ClaimManager, DriverView
 from harness.fleet.context import Context, Out
 from harness.fleet.events import PART as EVENTS
@@ -42,6 +39,7 @@ from harness.fleet.registration import Registration
 from harness.fleet.sharing import shared_decode
 from harness.fleet.tokens import TokenManager
 from harness.fleet.volumes import VolumeManager
+from harness.wire.draws import Draws
 
 _BOOT = "boot"
 _TOUCH = "touch"
@@ -73,8 +71,7 @@ class Kubelet:
     ``kubelet-ready`` (node, after_ms: since its start) and Samples ``pod_startup_ms`` (from hearing of a pod to Running
     reported; label mount = first, or retried where a volume or the environment needed another try),
     ``pod_deletion_ms`` (from hearing of the deletion to hearing that the pod is gone) and ``kubelet_events_lost``,
-    beside those of its reflectors. `sign` makes a key and a signing request (PEM) where the node has a client
-    certificate of its own that lives `certificate_life_s` seconds; None where it has none.
+    beside those of its reflectors. `certificate` is the node's client certificate, None where it has none of its own.
     """
 
     __slots__ = (
@@ -98,11 +95,10 @@ class Kubelet:
         self,
         name: str,
         options: KubeletOptions,
-        rng: Random,
+        rng: Draws,
         epoch_s: float,
         *,
-        sign: Callable[[], bytes] | None = None,
-        certificate_life_s: float = 0.0,
+        certificate: OwnCertificate | None = None,
     ) -> None:
         context = self._context = Context(name, options, rng, epoch_s)
         self._registration = Registration(context)
@@ -116,7 +112,7 @@ class Kubelet:
         )
         self._claims = ClaimManager(context, self._node, drivers, self._events)
         self._volumes = VolumeManager(context, self._cache, tokens, self._events, first_reads, self._claims)
-        self._certificates = CertificateManager(context, sign, certificate_life_s) if sign else None
+        self._certificates = CertificateManager(context, certificate) if certificate else None
         self._status = StatusManager(context)
         self._workers = PodWorkers(
             context, self._cache, self._volumes, self._status, self._events, first_reads, self._node

@@ -9,8 +9,6 @@ a burst of 10. Nothing is kept of what it hears: every node hears the same.
 
 from __future__ import annotations
 
-from random import Random
-
 import msgspec
 
 from harness.client.limiter import TokenBucket
@@ -21,6 +19,7 @@ from harness.client.store import Changed, NoStore, ObjectView
 from harness.fleet.context import Context, Out
 from harness.fleet.options import KubeletOptions
 from harness.fleet.sharing import shared_decode
+from harness.wire.draws import Draws
 
 USER = "system:kube-proxy"
 GROUPS = ("system:authenticated",)
@@ -55,7 +54,7 @@ class KubeProxy:
 
     __slots__ = ("_context", "_events", "_informers", "_node", "_running", "_synced")
 
-    def __init__(self, name: str, options: KubeletOptions, rng: Random, epoch_s: float) -> None:
+    def __init__(self, name: str, options: KubeletOptions, rng: Draws, epoch_s: float) -> None:
         self._context = Context(name, options, rng, epoch_s)
         self._events = options.events
         self._running = False

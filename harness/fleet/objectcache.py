@@ -11,6 +11,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import cast
 
+import msgspec
+
 from harness.client.machine import Answered, Arm, Disarm, Event
 from harness.client.reflector import Output, Reflector
 from harness.client.requests import CONFIGMAPS, SECRETS
@@ -39,27 +41,18 @@ class Read(Enum):
     UNSYNCED = "not synced yet"
 
 
-class _Item:
-    __slots__ = (
-        "answered_by",
-        "count",
-        "immutable",
-        "last_read",
-        "readers",
-        "reflector",
-        "refused_at",
-        "stopped",
-    )
+class _Item(msgspec.Struct, gc=False, eq=False):
+    """`readers`: uids of pods that wait for the first sync; `answered_by`: the member that gave the last list, or
+    refused, and `refused_at` when it last did so by 403 before the first sync."""
 
-    def __init__(self, reflector: Reflector) -> None:
-        self.reflector = reflector
-        self.count = 1
-        self.last_read = -1e9  # never: an object that nobody read is stopped at the first recycle tick
-        self.stopped = False
-        self.immutable = False
-        self.refused_at = -1.0  # the last 403 before the first sync
-        self.answered_by = ""  # the member that gave the last list, or refused
-        self.readers: list[str] | None = None  # uids of pods that wait for the first sync
+    reflector: Reflector
+    count: int = 1
+    last_read: float = -1e9  # never: an object that nobody read is stopped at the first recycle tick
+    stopped: bool = False
+    immutable: bool = False
+    refused_at: float = -1.0
+    answered_by: str = ""
+    readers: list[str] | None = None
 
 
 class ObjectCache:
@@ -96,13 +89,14 @@ class ObjectCache:
             ref,
             _RESOURCES[resource],
             namespace,
-            f"metadata.name={name}",
+            "",
             "",
             self._context.rng,
             timeout_range_s=self._context.options.object_watch_timeout_s,
             decode=_decode,
             watch_list=self._context.options.watch_list,
             follow_one_of=self._context.options.follow_one_of,
+            name=name,
         )
         self._items[ref] = item = _Item(reflector)
         _pass_on(reflector.start(now), out)

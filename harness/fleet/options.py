@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from random import Random
+from math import log
 from typing import Literal
 
 from harness.client.content import ContentType, check_content_type
+from harness.wire.draws import Draws
 from harness.wire.errors import ConfigError
 
+SHORTEST_CERTIFICATE_S = 600  # kk/pkg/apis/certificates/validation, spec.expirationSeconds
 START_JITTERS = ("none", "uniform", "exponential")
 Range = tuple[float, float]
 """Two ends of a uniform distribution, in the unit that ends the field's name; equal ends make a constant."""
@@ -45,6 +47,10 @@ class KubeletOptions:
     rotate_certificates: bool = True
     """rotateCertificates: a new client certificate at 70 to 90 % of the old one's life. Takes part where the node has a
     certificate."""
+    certificate_life_s: int = 0
+    """How long each client certificate is asked to live, the first too; s. At least 600, as the API wants it; 0: as
+    long as the signer gives, which a kubelet leaves to the cluster (--cluster-signing-duration, a year). The signer
+    puts its beginning 5 min into the past, so one of 600 s is renewed 330 to 510 s after it was made."""
     kube_proxy: bool = False
     """Whether a kube-proxy runs beside the kubelet, on a connection of its own. A node has one; off, since its watches
     of all services and endpoint slices are a load of their own kind that a run should ask for."""
@@ -74,7 +80,7 @@ class KubeletOptions:
     memory_gib: int = 32
     """Memory that the node says it has, GiB."""
     labels: tuple[tuple[str, str], ...] = ()
-    """Labels beside kubernetes.io/hostname, os and arch; () for none."""
+    """Labels beside kubernetes.io/hostname, os and arch, of its signing requests too; () for none."""
 
     # ---- pods ----
     sync_delay_s: Range = (0.001, 0.002)
@@ -130,6 +136,10 @@ class KubeletOptions:
                 f"kubelet option start_jitter={self.start_jitter!r} of {self.start_jitter_s:g} s: "
                 f"one of {', '.join(START_JITTERS)}, of 0 s or more"
             )
+        if self.certificate_life_s and self.certificate_life_s < SHORTEST_CERTIFICATE_S:
+            raise ConfigError(
+                f"kubelet option certificate_life_s={self.certificate_life_s}: at least {SHORTEST_CERTIFICATE_S}, or 0"
+            )
         for name in ("qps", "event_qps", "lease_renew_s", "status_update_s", "volume_loop_s", "mount_poll_s"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"kubelet option {name}={getattr(self, name)!r} must be above 0")
@@ -140,13 +150,13 @@ class KubeletOptions:
                     f"kubelet option {name}=({low}, {high}) must be two seconds, 0 <= low <= high"
                 )
 
-    def draw_start_s(self, rng: Random) -> float:
+    def draw_start_s(self, rng: Draws) -> float:
         """How much later than it is told to a kubelet starts."""
         if not self.start_jitter_s or self.start_jitter == "none":
             return 0.0
         if self.start_jitter == "uniform":
             return self.start_jitter_s * rng.random()
-        return rng.expovariate(1.0 / self.start_jitter_s)
+        return -self.start_jitter_s * log(1.0 - rng.random())
 
     @property
     def idle_s(self) -> float:

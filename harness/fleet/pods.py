@@ -21,6 +21,7 @@ EXIT_CODE = "swarmlet.io/exit-code"
 """Annotations by which a pod says how long its containers run, and how they end, where its command does not."""
 
 _SLEEP = re.compile(r"(?:^|[\s;&|(])sleep\s+(\d+(?:\.\d+)?)([smhd]?)(?:[\s;&|)]|$)")
+_TIMEOUT = re.compile(r"--timeout=(\d+(?:\.\d+)?)([smh])(?:\s|$)")
 _EXIT = re.compile(r"(?:^|[\s;&|(])exit\s+(\d{1,3})(?:[\s;&|)]|$)")
 _FOREVER = re.compile(r"pause|sleep\s+inf|tail\s+-f")
 _UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -270,10 +271,12 @@ def _container(container: _Container, view: _PodView, *, ends: bool) -> Containe
 def _ending(container: _Container, *, restarted: bool, ends: bool) -> tuple[float, int]:
     """How long its command says that it runs, and its exit code."""
     command = " ".join((*container.command, *container.args))
-    if container.image.rpartition("/")[2].startswith(
-        "sleep"
-    ):  # perf-tests' image: its argument is a duration
+    image = container.image.rpartition("/")[2]
+    if image.startswith("sleep"):  # perf-tests' image: its argument is a duration
         command = f"sleep {command}"
+    timeout = _TIMEOUT.search(command)
+    if timeout and image.startswith("request-benchmark"):  # perf-tests' too: it goes on until its time is up
+        command = f"sleep {timeout[1]}{timeout[2]}"
     slept, exited = _SLEEP.search(command), _EXIT.search(command)
     code = int(exited[1]) if exited else 0
     if slept:

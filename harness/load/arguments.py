@@ -15,8 +15,17 @@ from harness.apiserver.faults.spec import FaultSpec, parse_spec
 from harness.fleet.settings import parse_settings
 from harness.load.clusterarguments import ClusterOptions, add_cluster_arguments, cluster_options
 from harness.load.controllerarguments import add_controller_arguments, controllers_of, scheduler_of
+from harness.load.informerarguments import add_informer_arguments, informers_of
+from harness.load.informerplan import InformerPlan
 from harness.load.openfiles import require_files
 from harness.load.plan import Controllers
+from harness.load.prometheus.arguments import (
+    PrometheusOptions,
+    add_prometheus_arguments,
+    prometheus_options,
+)
+from harness.load.provisionerarguments import add_provisioner_arguments, provisioners_of
+from harness.load.provisionerplan import Provisioners
 from harness.load.scenarios import find_scenario
 from harness.pool.emulated import PoolOptions
 from harness.pool.faults import check_members
@@ -60,6 +69,17 @@ class RunOptions(msgspec.Struct, frozen=True):
     controllers: Controllers = Controllers()
     scheduler: dict[str, Any] = {}
     """Fields of SchedulerOptions."""
+    prometheus: PrometheusOptions = PrometheusOptions()
+    executors: int = 0
+    """Workers that do the scenario's operations; 0 is as many as they need."""
+    allow_exec: bool = False
+    """A scenario may run commands on this machine."""
+    provisioners: Provisioners | None = None
+    """None where no user is a provisioner."""
+    informers: InformerPlan = InformerPlan()
+    """Of a locustfile whose users are informers."""
+    raw_data: bool = False
+    """A kperf profile's report holds every latency and every error."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,12 +103,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="ClusterLoader2 override file; may be repeated",
     )
+    add(
+        "--executors",
+        default="auto",
+        metavar="N",
+        help="on how many workers the scenario's operations are spread; auto: on as many as their rate needs",
+    )
+    add(
+        "--allow-exec",
+        action="store_true",
+        help="let the scenario run commands (Exec) on this machine",
+    )
+    add(
+        "--raw-data",
+        action="store_true",
+        help="keep every latency and every error of a kperf profile in its report",
+    )
     for flag in FLAGS:
         add(
             "--" + (flag.in_runs or flag.name),
             dest=f"pool_{flag.key}",
             default=list(flag.default) if flag.many else flag.default,
-            metavar=flag.metavar or None,
+            metavar=flag.metavar or flag.key.upper(),
             help=flag.help + _OF_POOL.get(flag.name, ""),
             **({"action": "append"} if flag.many else {"type": flag.type}),
         )
@@ -101,6 +137,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--endpoints", default="", metavar="HOST:PORT,...", help="the members of an existing control plane")
     add_cluster_arguments(add)
     add_controller_arguments(add)
+    add_prometheus_arguments(add)
+    add_informer_arguments(add)
+    add_provisioner_arguments(add)
     add(
         "--record",
         default="",
@@ -172,7 +211,13 @@ def options_from(parsed: argparse.Namespace) -> RunOptions:
         cluster=cluster_options(parsed),
         controllers=controllers_of(parsed),
         scheduler=scheduler_of(parsed),
+        prometheus=prometheus_options(parsed),
+        informers=informers_of(parsed),
+        provisioners=provisioners_of(parsed),
         run=name,
+        executors=_executors(parsed.executors),
+        allow_exec=parsed.allow_exec,
+        raw_data=parsed.raw_data,
     )
 
 
@@ -181,6 +226,15 @@ def _at_one_process(kubelets: int, parsed: argparse.Namespace, existing: bool) -
     if not existing or not parsed.master:
         return kubelets  # all may meet at one member; or all are this process's own
     return math.ceil(kubelets / parsed.processes) if parsed.processes else 0
+
+
+def _executors(text: str) -> int:
+    """0 is auto."""
+    if text == "auto":
+        return 0
+    if not text.isdecimal() or not int(text):
+        raise ConfigError(f"--executors {text}: neither a number above 0, nor auto")
+    return int(text)
 
 
 def _check_faults(faults: tuple[FaultSpec, ...], existing: bool, pool: PoolOptions) -> None:

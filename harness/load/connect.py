@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import ssl
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from harness.transport.proxies import parse_proxy
 from harness.transport.tally import Tally
 from harness.transport.timers import Timers
 from harness.transport.tls import ClientTls, client_context
+from harness.wire.draws import Draws
 
 SOURCE = "the target's TLS files"
 AGENT = "swarmlet"
@@ -52,7 +52,8 @@ class Connector:
         self.bearer = Bearer(target.token, on_refused)
         self._connections = connections or Connections()
         self._timers = timers
-        self._members = [Endpoint(member.host, member.port, member.name) for member in target.members]
+        self._members = tuple(Endpoint(member.host, member.port, member.name) for member in target.members)
+        self._options = TransportOptions(streams_per_connection=self._connections.streams)
         self._proxy = parse_proxy(target.proxy, "the target's proxy") if target.proxy else None
         self._own: weakref.WeakSet[Transport] = weakref.WeakSet()
         self._tls = self._own_tls()
@@ -60,7 +61,7 @@ class Connector:
     def transport(
         self,
         agent: str,
-        rng: random.Random,
+        rng: Draws,
         headers: Mapping[str, str | Sequence[str]] | None = None,
         *,
         tls: Tls | None = None,
@@ -78,7 +79,7 @@ class Connector:
             http=connections.http,
             headers={"user-agent": agent, **(headers or {})},
             path_prefix=self.target.path_prefix,
-            options=options or TransportOptions(streams_per_connection=connections.streams),
+            options=options or self._options,
             rng=rng,
             bearer=bearer or self.bearer,
             proxy=self._proxy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gevent
@@ -15,6 +15,7 @@ from gevent.event import AsyncResult
 from harness.fleet.options import KubeletOptions
 from harness.load.connect import Connections, Connector
 from harness.load.delivery import Deliveries, follow_one_of
+from harness.load.executors import Executors, Send
 from harness.load.heap import Heap
 from harness.load.identity.shown import Identities, Shown
 from harness.load.identity.tokens import node_name
@@ -27,6 +28,7 @@ from harness.transport.credentials import Credentials
 from harness.transport.pool import Transport
 from harness.transport.sinks import Answer
 from harness.transport.timers import Timers
+from harness.wire.draws import SmallDraws
 from harness.wire.request import Request, TransportError
 
 VERSION = "v1.36.2"  # of the components that are imitated
@@ -36,11 +38,15 @@ REFUSED_TOLD_EVERY_S = 10.0
 """A thousand nodes see the same refused credentials at once; the master fetches fresh ones for all."""
 
 
+INFORMER_HEARS = 10
+"""As many kubelets as hear of that part of a fleet's writes which an informer of a whole resource hears of."""
+
+
 class WorkerContext:
     """One worker's part of a run: made when the test starts, closed when it stops.
 
-    `tell(kind, fields)` reaches the master's session. Node names hold the worker's index, so no two workers ever make
-    the same one, whatever joins or leaves.
+    `tell(kind, fields)` reaches the master's session, `send` its desk. Node names hold the worker's index, so no two
+    workers ever make the same one, whatever joins or leaves.
     """
 
     def __init__(
@@ -49,23 +55,30 @@ class WorkerContext:
         worker_index: int,
         fire: Callable[..., Any],
         tell: Callable[[str, dict[str, Any]], None],
+        send: Send = lambda to, body: None,
     ) -> None:
         self.plan = plan
         self.tell = tell
+        self.executors = Executors(self, send)
         self.timers = Timers()
         self.epoch_s = time.time() - self.timers.now()
+        informers = plan.informers.informers if plan.informers is not None else 0
         self.kubelet_options = KubeletOptions(
             **{
-                "follow_one_of": follow_one_of(plan.kubelets),
-                "labels": tuple(labels_of(plan.run).items()),
+                "follow_one_of": follow_one_of(plan.kubelets + INFORMER_HEARS * informers),
                 "wait_for_attach": plan.target.has_controllers,
                 "close_on_heartbeat_failure": plan.http == "http/1.1",  # where DISABLE_HTTP2 is set
                 **plan.fleet,
+                "labels": (*map(tuple, plan.fleet.get("labels", ())), *labels_of(plan.run).items()),
             }
         )
         deliveries = Deliveries(self.kubelet_options.follow_one_of, time.monotonic)
         self.statistics = Statistics(fire, deliveries)
         self.nodes_by_members: dict[int, int] = {}
+        self.counted: dict[str, Callable[[], Mapping[str, float]]] = {}
+        """What else is reported: by its name in the record's results, what gives the counts since it was last asked."""
+        self.shared: dict[str, Any] = {}
+        """What users of one kind have in common in this process."""
         self.lag = LoopLag(self.timers)
         self.heap = Heap(self.timers)
         self.turns = Turns(self.timers.now, gevent.sleep)
@@ -76,7 +89,9 @@ class WorkerContext:
         self._told_refused = -REFUSED_TOLD_EVERY_S
         connections = Connections(plan.http, plan.policy, plan.streams)
         self.connector = Connector(plan.target, self.timers, connections, self._refused)
-        self._identities = Identities(plan.identity, self.connector, plan.run, self.ask)
+        self._identities = Identities(
+            plan.identity, self.connector, plan.run, self.ask, self.kubelet_options.certificate_life_s
+        )
 
     def next_node_name(self) -> str:
         name = node_name(self._worker, self._made)
@@ -87,9 +102,20 @@ class WorkerContext:
         """A random source of its own for each part, the same for a seed whatever else draws."""
         return random.Random(f"{self.plan.seed}/{self._worker}/{name}")
 
-    def transport(self, name: str, user: str = "", groups: tuple[str, ...] = ()) -> Transport:
+    def draws(self, name: str) -> SmallDraws:
+        """As `rng`, for parts that come in thousands and draw little."""
+        return SmallDraws(f"{self.plan.seed}/{self._worker}/{name}")
+
+    def transport(
+        self,
+        name: str,
+        user: str = "",
+        groups: tuple[str, ...] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Transport:
         """A connection of its own for one client, who shows that it is `user` in the way of the plan's identity;
-        without one it is the run's own credentials that count. `name` begins with the agent's.
+        without one it is the run's own credentials that count. `name` begins with the agent's; `headers` go with
+        every request besides.
 
         May wait for a certificate, the calling greenlet alone. Raises SwarmletError where there is nothing to show.
         """
@@ -98,8 +124,9 @@ class WorkerContext:
         who = user or name
         self._drawn[who] += 1
         key = who if self._drawn[who] == 1 else f"{who}#{self._drawn[who]}"
-        rng = self.rng(f"endpoints/{key}")
-        return self.connector.transport(agent, rng, shown.headers, tls=shown.tls, bearer=shown.bearer)
+        rng = self.draws(f"endpoints/{key}")
+        told = {**shown.headers, **headers} if headers else shown.headers
+        return self.connector.transport(agent, rng, told, tls=shown.tls, bearer=shown.bearer)
 
     def ask(self, request: Request) -> Answer:
         """Send a request on the run's own account and wait, the calling greenlet alone."""
@@ -138,7 +165,8 @@ class WorkerContext:
         """Everything counted since the last call, in plain values that Locust's messages can carry."""
         nodes = {str(members): nodes for members, nodes in self.nodes_by_members.items()}
         self.nodes_by_members.clear()
-        counts = {"nodes_by_members": nodes, "loop": self.lag.take()}
+        counts: dict[str, Mapping[str, float]] = {"nodes_by_members": nodes, "loop": self.lag.take()}
+        counts.update((name, take()) for name, take in self.counted.items())
         return {
             "requests": self.statistics.take(),
             "samples": self.statistics.take_samples(),
@@ -148,6 +176,7 @@ class WorkerContext:
         }
 
     def close(self) -> None:
+        self.executors.close()
         if self._bootstrap is not None:
             self._bootstrap.close()
         self.timers.close()

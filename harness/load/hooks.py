@@ -17,8 +17,13 @@ from locust.runners import STATE_RUNNING, STATE_SPAWNING, LocalRunner, MasterRun
 from harness.load import plan as plans
 from harness.load.arguments import add_arguments, options_from
 from harness.load.context import WorkerContext
+from harness.load.desk import LOCAL
+from harness.load.executors import MESSAGE
+from harness.load.informerrun import fit
 from harness.load.lifeline import Lifeline, end_with_command
 from harness.load.openfiles import raise_limit
+from harness.load.provisionerrun import fit_provisioners
+from harness.load.provisionervirtual import run_virtual
 from harness.load.session import CREDENTIALS, Session
 from harness.load.users import KubeletUser
 from harness.transport.credentials import Credentials
@@ -33,11 +38,15 @@ for a worker that spawns hundreds of TLS connections on a shared core: it came b
 others meanwhile, and the fleet was not the one that was asked for."""
 
 _lifeline = Lifeline()
+_installed: list[bool] = []
 
 
 def install() -> None:
-    """Register everything with Locust. A locustfile's import is the right moment: arguments are parsed after it, and
-    ``--processes`` forks after that."""
+    """Register everything with Locust, once, however many of our locustfiles one imports. A locustfile's import is the
+    right moment: arguments are parsed after it, and ``--processes`` forks after that."""
+    if _installed:
+        return
+    _installed.append(True)
     _lifeline.tie()
     end_with_command()
     runners.HEARTBEAT_LIVENESS = WORKER_SILENT_S
@@ -59,19 +68,26 @@ def _on_init(environment: Any, runner: Any, **_: Any) -> None:
     if isinstance(runner, WorkerRunner):
         environment.events.report_to_master.add_listener(partial(_on_report_to_master, environment))
         runner.register_message(CREDENTIALS, _on_credentials)
+        runner.register_message(MESSAGE, _on_told)
         signal.signal(signal.SIGINT, _as_sigterm)
         return
     _start_session(environment)
     if isinstance(runner, MasterRunner):
         runner.register_message(NOTE, _on_note)
+        runner.register_message(MESSAGE, _on_message)
         environment.events.worker_report.add_listener(partial(_on_worker_report, environment))
 
 
 def _start_session(environment: Any) -> None:
-    helpers = sum(user.fixed_count for user in environment.user_classes if not issubclass(user, KubeletUser))
     session: Session | None = None
     try:
-        session = Session(environment, options_from(environment.parsed_options), helpers)
+        options = fit(environment, options_from(environment.parsed_options))
+        options = fit_provisioners(environment, options)
+        if options.provisioners is not None and options.provisioners.virtual:
+            sys.exit(run_virtual(options))
+        users = environment.user_classes
+        helpers = sum(user.fixed_count for user in users if not issubclass(user, KubeletUser))
+        session = Session(environment, options, helpers)
         environment.swarmlet_session = session
         atexit.register(
             session.finish
@@ -123,8 +139,14 @@ def _on_test_start(environment: Any, **_: Any) -> None:
         else:
             runner.send_message(NOTE, {"t": time.time(), "kind": kind, "fields": fields})
 
+    def send(to: str, body: bytes) -> None:
+        if isinstance(runner, LocalRunner):
+            environment.swarmlet_session.desk.take(LOCAL, to, body)
+        else:
+            runner.send_message(MESSAGE, {"to": to, "body": body})
+
     index = max(0, runner.worker_index)
-    environment.swarmlet_context = WorkerContext(plan, index, environment.events.request.fire, tell)
+    environment.swarmlet_context = WorkerContext(plan, index, environment.events.request.fire, tell, send)
     environment.swarmlet_context.heap.begin()
     if isinstance(runner, WorkerRunner):
         tell("worker-started", {"index": index, "pid": os.getpid()})
@@ -163,6 +185,18 @@ def _on_worker_report(environment: Any, client_id: str, data: dict[str, Any], **
 
 def _on_note(environment: Any, msg: Any, **_: Any) -> None:
     environment.swarmlet_session.tell(msg.data["kind"], msg.data["fields"], msg.data["t"])
+
+
+def _on_message(environment: Any, msg: Any, **_: Any) -> None:
+    """A worker says something to another, or to the master."""
+    desk = environment.swarmlet_session.desk
+    desk.take(desk.name_of(msg.node_id), msg.data["to"], msg.data["body"])
+
+
+def _on_told(environment: Any, msg: Any, **_: Any) -> None:
+    context: WorkerContext | None = environment.swarmlet_context
+    if context is not None:
+        context.executors.told(msg.data["by"], msg.data["body"])
 
 
 def _on_credentials(environment: Any, msg: Any, **_: Any) -> None:

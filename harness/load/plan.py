@@ -10,6 +10,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from harness.load.informerplan import InformerPlan
+from harness.load.provisionerplan import Provisioners
+
 OPTION = "swarmlet_plan"  # the attribute of Locust's parsed options that carries it
 
 
@@ -87,6 +90,14 @@ class Plan(msgspec.Struct, frozen=True):
     fleet: dict[str, Any] = {}
     scheduler: dict[str, Any] = {}
     controllers: Controllers = Controllers()
+    provisioners: Provisioners | None = None
+    """None where no user is a provisioner."""
+    informers: InformerPlan | None = None
+    """None where no user is an informer."""
+    prometheus: bool = False
+    """Whether the master has a Prometheus to ask."""
+    executors: int = 0
+    """On how many workers the scenario's operations are spread; 0 is as many as they need."""
 
 
 def encode(plan: Plan) -> str:

@@ -49,10 +49,17 @@ def render(scenario: Scenario, nodes: Nodes = 100, overrides: Overrides = None) 
 
 @app.command("plan")
 def plan(scenario: Scenario, nodes: Nodes = 100, overrides: Overrides = None) -> None:
-    """Print the steps, objects and operations, the expected time, and what is not supported."""
+    """Print the steps, objects and operations, the expected time, and what is not supported; of a kperf profile its
+    specs and requests."""
     from harness.clusterloader import load_config
     from harness.clusterloader.plan import plan_lines
+    from harness.kperf import describe, is_profile, load_profile
 
+    path = _file(scenario)
+    if is_profile(path):
+        for line in describe(load_profile(path), str(path)):
+            typer.echo(line)
+        return
     for test in _tests(scenario, overrides or []):
         if test.name:
             typer.echo(f"{test.name}:")
@@ -63,13 +70,23 @@ def plan(scenario: Scenario, nodes: Nodes = 100, overrides: Overrides = None) ->
 def _tests(scenario: str, overrides: list[str]) -> Iterator[_Test]:
     """The config, or each of a suite. Raises ConfigError."""
     from harness.clusterloader import is_suite, load_suite
-    from harness.load.scenarios import find_scenario
+    from harness.kperf import is_profile
 
-    path = Path(find_scenario(scenario))
-    if not path.name:
-        raise ConfigError(f"scenario {scenario!r}: there is nothing to show of it")
+    path = _file(scenario)
+    if is_profile(path):
+        raise ConfigError(f"{path}: a kperf profile, which is no template; `swarmlet scenario plan` shows it")
     if not is_suite(path):
         yield _Test("", path, overrides)
         return
     for item in load_suite(path):
         yield _Test(item.identifier, item.config, [*overrides, *map(str, item.overrides)])
+
+
+def _file(scenario: str) -> Path:
+    """Raises ConfigError."""
+    from harness.load.scenarios import find_scenario
+
+    path = Path(find_scenario(scenario))
+    if not path.name:
+        raise ConfigError(f"scenario {scenario!r}: there is nothing to show of it")
+    return path

@@ -20,18 +20,19 @@ from harness.clusterloader.artifacts import Artifacts
 from harness.clusterloader.slo import (
     REQUESTS,
     WATCH_LISTS,
-    Latency,
     Limits,
     Series,
+    figures,
     latencies,
     perf_data,
     violations,
 )
+from harness.load.lateness import lateness
 from harness.observe.exposition import split
 from harness.observe.record import read_table
 
 FOLDER = "artifacts"
-_SHOWN = 5  # kinds of calls that the screen shows, the slowest first
+NOT_SCRAPED = "no member's /metrics was scraped"
 
 
 class _Window(NamedTuple):
@@ -65,6 +66,8 @@ class ScenarioResults:
                 self._evaluate(window, series, found)
             else:
                 found.skipped.append(f"APIResponsivenessPrometheus {window.identifier}")
+                self._artifacts.skipped(f"APIResponsivenessPrometheus - {window.identifier}", NOT_SCRAPED)
+        found.measurements.extend(lateness(record))
         folder = record / FOLDER
         folder.mkdir(exist_ok=True)
         for name, content in self._artifacts.files():
@@ -77,12 +80,12 @@ class ScenarioResults:
         content = [item for items in series.values() for item in items]
         whole = latencies(content, window.since, window.until, simple=window.limits.simple)
         summary = perf_data(whole)
-        values = dict(_figures(whole))
+        values = dict(figures(whole))
         self._artifacts.summary(name, window.until, summary)
         for member, items in sorted(series.items()) if len(series) > 1 else ():
             own = latencies(items, window.since, window.until, simple=window.limits.simple)
             self._artifacts.summary(f"{name}_{member}", window.until, perf_data(own))
-            values.update((f"{member}: {call}", figure) for call, figure in _figures(own[:1]))
+            values.update((f"{member}: {call}", figure) for call, figure in figures(own[:1]))
         found.measurements.append(
             {
                 "name": f"{name}_{window.identifier}",
@@ -106,17 +109,6 @@ class SLOs(NamedTuple):
     measurements: list[dict[str, Any]]
     violations: list[str]
     skipped: list[str]
-
-
-def _figures(found: list[Latency]) -> list[tuple[str, float]]:
-    """The slowest kinds of calls, each with its perc99 in milliseconds."""
-    return [
-        (
-            f"{item.call.verb} {item.call.resource} {item.call.scope} perc99, ms".replace("  ", " "),
-            item.perc99_s * 1000,
-        )
-        for item in found[:_SHOWN]
-    ]
 
 
 def _histograms(record: Path) -> dict[str, list[Series]]:

@@ -25,6 +25,8 @@ class Scraping:
         self._record = record
         self._interval_s = interval_s
         self._on_exit = on_exit
+        self.sources: list[Source] = []
+        """The members, once it is started."""
         self._process: Process | None = None
         self._secrets: tempfile.TemporaryDirectory[str] | None = None
 
@@ -34,7 +36,8 @@ class Scraping:
 
     def start(self, target: Target, processes: Mapping[str, int]) -> None:
         """Scrape the target's members, and watch `processes`, name to pid, and the scraper itself."""
-        plan = Plan(str(self._record), self._sources(target), self._interval_s, dict(processes))
+        self.sources = self._sources(target)
+        plan = Plan(str(self._record), self.sources, self._interval_s, dict(processes))
         log = self._record / "logs" / "scraper.log"
         self._process = Process("scraper", "harness.observe.scraper", plan, log, on_exit=self._on_exit)
         self._process.send(More({"scraper": self._process.pid}))

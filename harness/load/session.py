@@ -19,13 +19,20 @@ import msgspec
 
 from harness.apiserver.faults.spec import FaultSpec
 from harness.clusterloader import Config, Files, describe, load_config
+from harness.clusterloader.measurements.exec import refuse_commands
 from harness.load.arguments import RunOptions
 from harness.load.cluster.prepare import prepare
 from harness.load.cluster.refresh import Refresher
 from harness.load.clusterarguments import read_identity
+from harness.load.desk import RESTART_EVENTS, Desk
 from harness.load.faults import inject
+from harness.load.informerrun import UNRECORDED as INFORMERS_UNRECORDED
+from harness.load.informerrun import informer_run
+from harness.load.kperfresults import UNRECORDED, KperfResults, kperf_results
 from harness.load.plan import OPTION, Plan, Target, encode
-from harness.load.scenarioresults import ScenarioResults
+from harness.load.prometheus.running import RunPrometheus
+from harness.load.provisionerusers import CLAIMS_ENDED
+from harness.load.scenarioresults import NOT_SCRAPED, ScenarioResults
 from harness.load.scraping import Scraping
 from harness.load.tally import Tally
 from harness.load.target import of_pool
@@ -79,15 +86,30 @@ class Session:
         self._finished = False
         self._files = Files()
         self._config: Config | None = None
-        self._results: ScenarioResults | None = None
+        self._results: ScenarioResults | KperfResults | None = None
         self._refresher: Refresher | None = None
         self._refreshing: Any = None
         self._told_refused = False
+        self._awaited = {"scenario"} if options.scenario else set()
+        if options.provisioners is not None:
+            self._awaited.add("claims")
+        self._ending_as: Status | None = None
+        self._informers = informer_run(environment, options, self.tell)
         scenario: dict[str, Any] = {}
-        if options.scenario:
+        self.kperf = kperf_results(
+            environment, options.scenario, self._files, self.tell, raw=options.raw_data
+        )
+        if self.kperf is not None:
+            http = self.kperf.http(options.http)
+            self.options = options = msgspec.structs.replace(options, kubelets=0, http=http)
+            self._results = self.kperf
+            scenario = {"path": options.scenario, "resolved": self.kperf.describe()}
+        elif options.scenario:
             config = load_config(
                 options.scenario, options.kubelets, options.overrides, os.environ, files=self._files
             )
+            if not options.allow_exec:
+                refuse_commands(config)
             self._config = config
             self._results = ScenarioResults(config)
             scenario = {"path": options.scenario, "resolved": describe(config)}
@@ -107,11 +129,23 @@ class Session:
             self.record = RunRecord(options.record, manifest)
         except OSError as error:
             raise ConfigError(f"--record {options.record}: cannot be written: {error.strerror}") from error
+        for text in self.kperf.profile.ignored if self.kperf is not None else ():
+            self.record.mark(f"ignored: {text}")
         self._tally = Tally(self.record)
+        logs, allow = options.record / "logs", options.allow_exec
+        self.desk = Desk(environment, self.tell, logs, options.seed, allow_exec=allow)
+        self._prometheus = RunPrometheus(
+            options.prometheus,
+            options.record,
+            options.scrape_interval_s,
+            lambda process, code: self._process_exited(process.name, code),
+        )
+        self.desk.query = self._prometheus.ask
 
     # ---- start -----------------------------------------------------------------------------------------------------
     def start(self) -> None:
         """Start pool and scraper, tell the workers the plan. Raises SwarmletError; `finish` is due even then."""
+        self._prometheus.choose(self._config)
         target = self._start_target()
         plan = Plan(
             seed=self.options.seed,
@@ -129,10 +163,15 @@ class Session:
             fleet=self.options.fleet,
             scheduler=self.options.scheduler,
             controllers=self.options.controllers,
+            provisioners=self.options.provisioners,
+            executors=self.options.executors,
+            informers=self.options.informers if self._informers is not None else None,
+            prometheus=self._prometheus.at_hand,
         )
         self._tell_plan(plan)
         self._target = target
         self._start_scraper(target)
+        self._start_prometheus()
         self.record.event("target-ready", {"members": [member.name for member in target.members]})
         self._follower = gevent.spawn(self._follow)
         if self._refresher is not None:
@@ -159,8 +198,10 @@ class Session:
         cert, key = (credentials.certificate or b"").decode(), (credentials.key or b"").decode()
         target = msgspec.structs.replace(self._target, token=credentials.token, cert=cert, key=key)
         self._target = target
+        self.record.event("credentials-renewed")
         self._tell_plan(msgspec.structs.replace(self._plan, target=target))
         self._scraping.refresh(target)
+        self._prometheus.use_token(credentials.token)
         runner = self._environment.runner
         if hasattr(runner, "clients"):
             runner.send_message(CREDENTIALS, {"token": credentials.token, "cert": cert, "key": key})
@@ -206,6 +247,7 @@ class Session:
                 on_message=self._pool_says,
             )
             ready = self._pool.wait_ready(POOL_READY_WITHIN_S)
+            self.desk.use_pool(self._pool, tuple(m["name"] for m in ready["members"]))
             self.record.manifest.target = ready
             target = of_pool(ready)
         self.record.save()
@@ -219,18 +261,35 @@ class Session:
             processes.update({"store": ready["store_pid"], "pool": self._pool.pid})
         self._scraping.start(target, processes)
 
+    def _start_prometheus(self) -> None:
+        """The one that is started, if one is; which it is stands in the record."""
+        self._prometheus.start(self._scraping.sources)
+        if found := self._prometheus.describe():
+            self.record.manifest.prometheus = found
+            self.record.event("prometheus", found)
+            self.record.save()
+        if self._prometheus.pid:
+            self._scraping.watch("prometheus", self._prometheus.pid)
+
     # ---- while it runs ---------------------------------------------------------------------------------------------
     def tell(self, kind: str, fields: dict[str, Any], t: float | None = None) -> None:
         """Something happened on a worker, or here; `t` is when, in seconds since 1970."""
         if self._finished:
             return
-        self.record.event(kind, fields, t=t)
+        if kind not in UNRECORDED and kind not in INFORMERS_UNRECORDED:
+            self.record.event(kind, fields, t=t)
         if self._results is not None:
             self._results.take(kind, fields)
-        if kind == "worker-started":
+        if self._informers is not None:
+            self._informers.take(kind, fields)
+        if kind == "informers-started" and not self.options.scenario:
+            self._began = time.monotonic()  # -t is the time of the load, not of making what it finds
+        elif kind == "worker-started":
             self._scraping.watch(f"worker-{fields['index']}", int(fields["pid"]))
         elif kind == "user-failed":
             self._fail(f"a {fields['user']} failed: {fields['error']}")
+        elif kind == "executor-lost":
+            self.record.mark(fields["message"], invalid=True)
         elif kind == "credentials-refused":
             self._refused()
         elif kind == "measurement":
@@ -239,6 +298,8 @@ class Session:
             self.record.mark(f"not measured: {fields['method']} ({fields['reason']})")
         elif kind == "scenario-ended":
             self._scenario_ended(fields["failures"], fields["violations"])
+        elif kind == CLAIMS_ENDED:
+            self._claims_ended(fields["failures"])
         elif kind == "phase-started" and not self._loading:
             self._loading = True
             self._faults = [gevent.spawn_later(spec.at_s, self._inject, spec) for spec in self.options.faults]
@@ -258,13 +319,15 @@ class Session:
     def look(self) -> None:
         """Called twice a second while the run goes on: signals, workers, the cap, what is due to be written."""
         now = time.monotonic()
-        if self._interrupted_by and not self.over:
+        if self._informers is not None:
+            self._look_at_informers(now)
+        if self._interrupted_by and not self.over and self._ending_as is None:
             self._interrupted()
         self._look_at_workers()
         cap = self.options.run_time_s
-        if cap is not None and now - self._began >= cap and not self.over:
-            self._end(Status.CAPPED if self.options.scenario else Status.COMPLETED)
-            if self.options.scenario:
+        if cap is not None and now - self._began >= cap and not self.over and self._ending_as is None:
+            self._end(Status.CAPPED if self._ends_by_itself else Status.COMPLETED)
+            if self._ends_by_itself:
                 self.record.mark(f"ended by -t after {cap:g} s, before its scenario was complete")
         if now - self._flushed >= FLUSH_EVERY_S:
             self._flushed = now
@@ -301,7 +364,9 @@ class Session:
             return
         present = {client.id for client in clients.all if client.state != "missing"}
         for worker in sorted(self._workers - present):
-            self._fail(f"worker {runner.get_worker_index(worker)} was lost, and its kubelets with it")
+            index = runner.get_worker_index(worker)
+            share = " and its share of the operations" if f"worker-{index}" in self.desk.crew else ""
+            self._fail(f"worker {index} was lost, and its kubelets{share} with it")
         self._workers = present
 
     def _process_exited(self, name: str, code: int) -> None:
@@ -315,17 +380,24 @@ class Session:
             without = "with the other members"
         elif name == "scraper":
             without = "without its series"
+        elif name == "prometheus":
+            without = "without its answers"
         if not without:
             self._fail(text)
             return
         logger.error("%s; the run goes on %s", text, without)
         self._failures.append(text)
-        self.record.mark(text, invalid=True)
+        self.record.mark(text, invalid=name != "prometheus")  # no figure of others is worse for it
 
     def _pool_says(self, message: dict[str, Any]) -> None:
         kind = str(message.pop("kind", ""))
         if kind == "process-exited":
             self._process_exited(str(message["process"]), int(message["code"]))
+        elif kind in RESTART_EVENTS:
+            self.tell(kind, message)
+            self.desk.restarted(kind, message)
+            if "pid" in message:
+                self._scraping.watch(str(message["member"]), int(message["pid"]))
         elif kind in FAULT_EVENTS:
             self.tell(kind, message)
             if kind == "fault-failed":
@@ -341,8 +413,34 @@ class Session:
 
     # ---- end -------------------------------------------------------------------------------------------------------
     def _end(self, status: Status) -> None:
+        """Now; where informers are to be compared a last time, when that is done."""
+        informers = self._informers
+        if informers is not None and status in (Status.COMPLETED, Status.CAPPED) and not informers.ended:
+            self._ending_as = status
+            informers.close(time.monotonic())
+            return
         self._status = status
         self.over = True
+
+    def _look_at_informers(self, now: float) -> None:
+        assert self._informers is not None
+        self._informers.look(now)
+        if self._ending_as is not None and self._informers.ended and not self.over:
+            self._end(self._ending_as)
+
+    def _keep_informers(self) -> None:
+        """What was found of informers; a violation fails the run."""
+        if self._informers is None or not self.started:
+            return
+        failures, marks = self._informers.finish()
+        self.record.manifest.results.setdefault("informers", {}).update(self._informers.results)
+        for text in marks:
+            self.record.mark(text)
+        for text in failures:
+            logger.error("%s", text)
+            self._failures.append(text)
+            self.record.mark(text, invalid=True)
+            self._status = Status.FAILED
 
     def _fail(self, text: str) -> None:
         logger.error("%s; ending the run", text)
@@ -353,7 +451,7 @@ class Session:
     def _interrupted(self) -> None:
         """Ended from outside, by a signal or by Locust. A fleet at rest without -t has no other end than that."""
         by = self._interrupted_by or "Locust"
-        if self.started and not self.options.scenario and self.options.run_time_s is None:
+        if self.started and not self._ends_by_itself and self.options.run_time_s is None:
             logger.info("ended by %s", by)
             self._end(Status.COMPLETED)
             return
@@ -373,7 +471,25 @@ class Session:
         results = self.record.manifest.results
         results["scenario"] = "Failure" if failures else "Success"
         results["failures"], results["violations"] = failures, violations
-        self._end(Status.FAILED if failures else Status.COMPLETED)
+        self._part_ended("scenario", failed=bool(failures))
+
+    def _claims_ended(self, failures: list[str]) -> None:
+        self._failures.extend(failures)
+        for text in failures:
+            logger.error("claims: %s", text)
+        self._part_ended("claims", failed=bool(failures))
+
+    @property
+    def _ends_by_itself(self) -> bool:
+        return bool(self.options.scenario) or self.options.provisioners is not None
+
+    def _part_ended(self, part: str, *, failed: bool) -> None:
+        """One of what the run does until it is over: the last one ends the run, or the first one that fails."""
+        self._awaited.discard(part)
+        if failed:
+            self._end(Status.FAILED)
+        elif not self._awaited:
+            self._end(Status.COMPLETED)
 
     @property
     def exit_code(self) -> int:
@@ -396,6 +512,7 @@ class Session:
         gevent.killall([greenlet for greenlet in greenlets if greenlet])
         self._take_own()
         self._tally.flush(last=True)
+        self._prometheus.end()
         self._scraping.end()
         if self._scraping.running:
             late = host_kept_up(self.options.record, self.record.manifest.results.pop("loop", {}))
@@ -403,7 +520,9 @@ class Session:
             for excuse in late.excuses:
                 self.record.mark(f"invalid: host could not keep up ({excuse})", invalid=True)
         self._keep_results()
+        self._keep_informers()
         self._finished = True
+        self.desk.stop()
         if self._pool is not None:
             self._pool.stop()
         elif self.started:
@@ -426,7 +545,7 @@ class Session:
         for text in slos.violations:
             logger.warning("threshold missed: %s", text)
         for what in slos.skipped:
-            self.record.mark(f"not measured: {what} (no member's /metrics was scraped)")
+            self.record.mark(f"not measured: {what} ({NOT_SCRAPED})")
 
     def fail_to_start(self, error: Exception) -> None:
         """Close the record of a run that could not begin."""

@@ -6,8 +6,9 @@ next actions, at once and in order.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+
+import msgspec
 
 from harness.client.machine import (
     Action,
@@ -29,21 +30,21 @@ from harness.client.machine import (
     Sample,
     Seen,
     Send,
+    Tell,
     UseCertificate,
 )
 from harness.load.byclient import TransportsByClient
+from harness.load.discarding import Discarded
 from harness.load.statistics import NO_ANSWER, Statistics
 from harness.transport.handles import Handle
 from harness.transport.pool import Transport
 from harness.transport.timers import Timer, Timers
 from harness.wire.request import Request, Response, TransportError
 
-_NO_HEADERS: Mapping[str, str] = {}
-_ANSWERED = Request("watch", "GET", "", "answered")
-
 
 class Shell:
-    """One machine, running. `user` names it in statistics; `on_note` gets its notes and samples.
+    """One machine, running. `user` names it in statistics; `on_note` gets its notes, its samples and what it tells
+    other parts of the run.
 
     `on_certificate` gets one that was signed for this client. `on_error` hears of an exception that the machine
     raised: a bug of ours, as a machine answers for whatever a peer does. The shell has stopped then.
@@ -63,6 +64,7 @@ class Shell:
         "_timers",
         "_transport",
         "_waiting",
+        "_watches",
         "user",
     )
 
@@ -73,7 +75,7 @@ class Shell:
         transport: Transport | TransportsByClient,
         timers: Timers,
         statistics: Statistics,
-        on_note: Callable[[Note | Sample], None],
+        on_note: Callable[[Note | Sample | Tell], None],
         on_finished: Callable[[Finished], None],
         on_error: Callable[[Exception], None],
         on_certificate: Callable[[bytes], None] | None = None,
@@ -88,8 +90,10 @@ class Shell:
         self._on_error = on_error
         self._on_certificate = on_certificate
         self._handles: dict[Key, Handle] = {}
+        # Those that are open are kept apart: among what comes and goes the table would be twice the size.
+        self._watches: dict[Key, Handle] = {}
         self._waiting: dict[Key, Timer] = {}
-        self._events: deque[Event] = deque()
+        self._events: list[Event] = []  # a deque begins with 0.6 KB
         self._busy = False
         self._stopped = False
 
@@ -115,6 +119,7 @@ class Shell:
             timer.cancel()
         self._waiting.clear()
         self._handles.clear()
+        self._watches.clear()
         self._transport.close()
 
     def now(self) -> float:
@@ -122,13 +127,15 @@ class Shell:
 
     def feed(self, event: Event) -> None:
         """Give the machine an event; one that comes while it works on another waits its turn."""
-        self._events.append(event)
         if self._busy:
+            self._events.append(event)
             return
         self._busy = True
         try:
+            if not self._stopped:
+                self._carry_out(self._machine.handle(event, self._timers.now()))
             while self._events and not self._stopped:
-                self._carry_out(self._machine.handle(self._events.popleft(), self._timers.now()))
+                self._carry_out(self._machine.handle(self._events.pop(0), self._timers.now()))
         except Exception as error:
             self._close()
             self._on_error(error)
@@ -147,7 +154,8 @@ class Shell:
                 if timer is not None:
                     timer.cancel()
             elif kind is Cancel:
-                handle = self._handles.pop(action.key, None)  # type: ignore[union-attr]
+                key = action.key  # type: ignore[union-attr]
+                handle = self._handles.pop(key, None) or self._watches.pop(key, None)
                 if handle is not None:
                     handle.cancel()
             elif kind is Seen:
@@ -171,96 +179,121 @@ class Shell:
         earlier = self._waiting.get(key)
         if earlier is not None:
             earlier.cancel()
-        self._waiting[key] = self._timers.call_at(action.at, lambda: self._fired(key))
+        self._waiting[key] = self._timers.call_at(action.at, self._fired, key)
 
     def _fired(self, key: Key) -> None:
         self._waiting.pop(key, None)
         self.feed(Fired(key))
 
     def _send(self, action: Send) -> None:
-        sink = _Sink(self, action.key, action.request)
+        sink = _Sink(self, action.key, _Exchange(action.request, self._timers.now()))
         handle = self._transport.send(action.request, sink)
         if not sink.ended:
             self._handles[action.key] = handle
             sink.handle = handle
 
-    def _over(self, sink: _Sink) -> None:
+    def over(self, sink: _Sink) -> None:
+        """The request of this sink has ended."""
+        handles = self._watches if sink.exchange is None else self._handles
+        if sink.handle is not None and handles.get(sink.key) is sink.handle:
+            del handles[sink.key]
+
+    def opened(self, sink: _Sink) -> None:
+        """The request of this sink has become a stream of events."""
         if sink.handle is not None and self._handles.get(sink.key) is sink.handle:
-            del self._handles[sink.key]
+            self._watches[sink.key] = self._handles.pop(sink.key)
+            if not self._handles:
+                self._handles.clear()  # a start's table of many
 
-    def _wrote(self, sink: _Sink, response: Response) -> None:
-        took_s = self._timers.now() - sink.sent_at
-        self._statistics.deliveries.wrote(sink.request, response, took_s)
+    def answered(self, exchange: _Exchange, length: int) -> float:
+        """Count an answer; how long it took."""
+        took_s = self._timers.now() - exchange.sent_at
+        self._statistics.request(
+            self.user, exchange.request, exchange.status, exchange.member, took_s, length
+        )
+        return took_s
 
-    def _count(self, sink: _Sink, code: int, length: int, error: str = "") -> None:
-        seconds = self._timers.now() - sink.sent_at
-        self._statistics.request(self.user, sink.request, code, sink.member, seconds, length, error)
+    def failed(self, exchange: _Exchange, error: TransportError) -> None:
+        """Count a request that got no whole answer."""
+        took_s = self._timers.now() - exchange.sent_at
+        member, why = exchange.member or error.member, error.failure.value
+        self._statistics.request(self.user, exchange.request, NO_ANSWER, member, took_s, 0, why)
+
+    def wrote(self, exchange: _Exchange, response: Response, took_s: float) -> None:
+        """A request succeeded, which may be a write that is followed."""
+        self._statistics.deliveries.wrote(exchange.request, response, took_s)
 
 
-class _Sink:
-    """Where the answer of one request arrives, from the transport's reader."""
+class _Exchange:
+    """A request and what has come of its answer."""
 
-    __slots__ = (
-        "body",
-        "ended",
-        "handle",
-        "headers",
-        "key",
-        "member",
-        "request",
-        "sent_at",
-        "shell",
-        "status",
-        "streams",
-    )
+    __slots__ = ("body", "headers", "member", "request", "sent_at", "status")
 
-    def __init__(self, shell: Shell, key: Key, request: Request) -> None:
-        self.shell = shell
-        self.key = key
+    def __init__(self, request: Request, sent_at: float) -> None:
         self.request = request
-        self.sent_at = shell.now()
+        self.sent_at = sent_at
         self.status = 0
-        self.headers: Mapping[str, str] = _NO_HEADERS
+        self.headers: dict[str, str] = {}
         self.member = ""
-        self.body: bytes | list[bytes] = b""
-        self.ended = False
-        self.streams = False  # a watch that was answered 2xx
-        self.handle: Handle | None = None
+        self.body: bytes | list[bytes] | Discarded = b""
+
+    def response(self) -> Response:
+        """The whole answer."""
+        body = self.body
+        if isinstance(body, Discarded):
+            return Response(self.status, self.headers, b"", self.member, body.size_bytes)
+        whole = body if isinstance(body, bytes) else b"".join(body)
+        return Response(self.status, self.headers, whole, self.member)
+
+
+class _Sink(msgspec.Struct, gc=False, eq=False):
+    """Where the answer of one request arrives, from the transport's reader. `exchange` is None for a watch that was
+    answered 2xx: it lives long, so no more is kept of it than what its events need."""
+
+    shell: Shell
+    key: Key
+    exchange: _Exchange | None
+    handle: Handle | None = None
+    ended: bool = False
 
     def on_head(self, status: int, headers: dict[str, str], member: str) -> None:
-        self.status = status
-        self.member = member
-        if not self.request.is_stream or not 200 <= status < 300:
-            self.headers = headers
-        else:
-            self.shell._count(self, status, 0)
-            self.streams = True
-            self.request, self.sent_at = _ANSWERED, 0.0  # a watch lives long: what it was asked by is 0.4 KB
+        exchange = self.exchange
+        assert exchange is not None, "one head"
+        exchange.status = status
+        exchange.member = member
+        if exchange.request.is_stream and 200 <= status < 300:
+            self.shell.answered(exchange, 0)
+            self.shell.opened(self)
+            self.exchange = None
             self.shell.feed(Opened(self.key, member, headers.get("content-type", "")))
+        else:
+            exchange.headers = headers
+            if exchange.request.discards and 200 <= status < 300:
+                exchange.body = Discarded(headers)
 
     def on_data(self, data: bytes) -> None:
-        if self.streams:
+        exchange = self.exchange
+        if exchange is None:
             self.shell.feed(Received(self.key, data))
-        elif not self.body:  # most answers come whole
-            self.body = data
-        elif isinstance(self.body, bytes):
-            self.body = [self.body, data]
+        elif not exchange.body:  # most answers come whole
+            exchange.body = data
+        elif isinstance(exchange.body, bytes):
+            exchange.body = [exchange.body, data]
         else:
-            self.body.append(data)
+            exchange.body.append(data)
 
     def on_end(self, error: TransportError | None) -> None:
         self.ended = True
-        self.shell._over(self)
-        if self.streams:
-            self.shell.feed(Closed(self.key, error))
+        shell, exchange = self.shell, self.exchange
+        shell.over(self)
+        if exchange is None:
+            shell.feed(Closed(self.key, error))
         elif error is not None:
-            self.member = self.member or error.member
-            self.shell._count(self, NO_ANSWER, 0, error.failure.value)
-            self.shell.feed(Failed(self.key, error))
+            shell.failed(exchange, error)
+            shell.feed(Failed(self.key, error))
         else:
-            body = self.body if isinstance(self.body, bytes) else b"".join(self.body)
-            self.shell._count(self, self.status, len(body))
-            response = Response(self.status, dict(self.headers), body, self.member)
-            if response.ok:
-                self.shell._wrote(self, response)
-            self.shell.feed(Answered(self.key, response))
+            response = exchange.response()
+            took_s = shell.answered(exchange, len(response.body) + response.discarded_bytes)
+            if response.ok and not exchange.request.discards:
+                shell.wrote(exchange, response, took_s)
+            shell.feed(Answered(self.key, response))

@@ -27,10 +27,17 @@ def verb_of(request: Request) -> str:
 
 
 class Statistics:
-    """`fire` is Locust's request event; `deliveries` takes what is followed from its writer to its watchers."""
+    """`fire` is Locust's request event; `deliveries` takes what is followed from its writer to its watchers; `wall` is
+    the clock of the rows."""
 
-    def __init__(self, fire: Callable[..., Any], deliveries: Deliveries | None = None) -> None:
+    def __init__(
+        self,
+        fire: Callable[..., Any],
+        deliveries: Deliveries | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self._fire = fire
+        self._wall = wall
         self.deliveries = deliveries or Deliveries(0, time.monotonic)
         self._counts: dict[tuple[str, str, str, int, str], dict[int, int]] = {}
         self._samples: dict[tuple[str, str, str], dict[int, int]] = {}
@@ -72,7 +79,7 @@ class Statistics:
 
     def take_samples(self) -> list[tuple[float, str, str, str, int, int]]:
         """Rows as `record.SAMPLES` has them."""
-        now = time.time()
+        now = self._wall()
         rows = [
             (now, user, name, labels, bucket, count)
             for (user, name, labels), buckets in self._samples.items()
@@ -83,7 +90,7 @@ class Statistics:
 
     def take(self) -> list[tuple[float, str, str, str, int, str, int, int]]:
         """Rows since the last call, as `record.REQUESTS` has them."""
-        now = time.time()
+        now = self._wall()
         rows = [
             (now, user, verb, name, code, member, bucket, count)
             for (user, verb, name, code, member), buckets in self._counts.items()

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import gevent
+from gevent.pool import Group
 from locust import User, task
 
-from harness.client.machine import Finished, Machine, Note, Sample
+from harness.client.machine import Finished, Machine, Note, Sample, Tell
 from harness.client.rest import Rest
 from harness.fleet.controllers.ensurer import controller_limiters
 from harness.fleet.controllers.informers import CLIENT as INFORMERS
@@ -43,15 +44,52 @@ class Running(NamedTuple):
     on_certificate: Callable[[bytes], None] | None = None
 
 
+def _never(_: MachineUser) -> None:
+    """What the greenlet of a user in Locust's group would run."""
+
+
 # Worth keeping of what machines note; a kubelet's own notes, thousands of times over, are counted by their samples.
 _UNTOLD = ("kubelet-registered", "kubelet-ready", "kubelet-certificate", "kube-proxy-synced", "progress")
 
 
 class MachineUser(User):
-    """Base: `build` gives the machines that this user runs; none where this run has no need of it."""
+    """Base: `build` gives the machines that this user runs; none where this run has no need of it.
+
+    Machines live on events and timers, so no greenlet waits for a user's end, which would take 8 KB. The one in
+    Locust's group never runs: it is what Locust counts, finds the user by and waits for.
+    """
 
     abstract = True
     kind = "user"
+
+    def start(self, group: Group) -> gevent.Greenlet:
+        self.shells: list[Shell] = []
+        self._group = group
+        self._greenlet: gevent.Greenlet = gevent.Greenlet(_never, self)
+        group.add(self._greenlet)
+        self._beginning: gevent.Greenlet | None = gevent.spawn(self._begin)
+        return self._greenlet
+
+    def _begin(self) -> None:
+        try:
+            self.on_start()
+        except Exception as error:
+            logger.exception("a %s could not start", self.kind)
+            self.environment.events.user_error.fire(
+                user_instance=self, exception=error, tb=error.__traceback__
+            )
+            self._group.killone(self._greenlet, block=False)
+        self._beginning = None
+
+    def stop(self, force: bool = False) -> bool:
+        """Machines have no task to be waited for: it is over when this returns, forced or not."""
+        if self._greenlet.dead:
+            return True
+        if self._beginning is not None:
+            self._beginning.kill()
+        self.on_stop()
+        self._group.killone(self._greenlet)
+        return True
 
     def build(self, context: WorkerContext) -> list[Running]:
         raise NotImplementedError
@@ -59,8 +97,12 @@ class MachineUser(User):
     def on_start(self) -> None:
         context: WorkerContext = self.environment.swarmlet_context
         self.run_context = context
-        self.shells: list[Shell] = []
         context.turns.wait()
+        self.start_machines()
+
+    def start_machines(self) -> None:
+        """Make them, and begin."""
+        context = self.run_context
         try:
             for running in self.build(context):
                 self.shells.append(self._shell(running))
@@ -91,12 +133,13 @@ class MachineUser(User):
 
     @task
     def live(self) -> None:
-        """The machines live on events and timers; Locust's own loop has nothing to do."""
-        gevent.sleep(3600)
+        """Never runs, as `start` begins no task; Locust warns of a user that has none."""
 
-    def noted(self, item: Note | Sample) -> None:
+    def noted(self, item: Note | Sample | Tell) -> None:
         if isinstance(item, Sample):
             self.run_context.statistics.sample(self.kind, item)
+        elif isinstance(item, Tell):
+            self.run_context.executors.tell(item.to, item.message)
         elif item.kind not in _UNTOLD:
             self.run_context.tell(item.kind, {"user": self.kind, **item.fields})
 
@@ -125,10 +168,9 @@ class KubeletUser(MachineUser):
         kubelet = Kubelet(
             name,
             options,
-            context.rng(name),
+            context.draws(name),
             context.epoch_s,
-            sign=renewal.request if renewal else None,
-            certificate_life_s=renewal.life_s if renewal else 0.0,
+            certificate=renewal,
         )
         rest = Rest(kubelet, kubelet_limiters(options), content=options.content_type)
         running = [Running(rest, self.transport, on_certificate=renewal.accept if renewal else None)]
@@ -138,7 +180,7 @@ class KubeletUser(MachineUser):
 
     def _kube_proxy(self, name: str, context: WorkerContext) -> Running:
         options = context.kubelet_options
-        proxy = KubeProxy(name, options, context.rng(f"kube-proxy/{name}"), context.epoch_s)
+        proxy = KubeProxy(name, options, context.draws(f"kube-proxy/{name}"), context.epoch_s)
         rest = Rest(proxy, kube_proxy_limiters(), content=options.content_type)
         return Running(rest, context.transport("kube-proxy", KUBE_PROXY), "kube-proxy")
 
@@ -159,6 +201,11 @@ class ClusterLoaderUser(MachineUser):
         if not context.plan.scenario:
             return []
         return [Running(scenario_machine(context), context.transport("clusterloader"))]
+
+    def _shell(self, running: Running) -> Shell:
+        shell = super()._shell(running)
+        self.run_context.executors.lead(shell)
+        return shell
 
     def finished(self, end: Finished) -> None:
         fields = {"failures": list(end.failures), "violations": list(end.violations)}
@@ -211,7 +258,9 @@ class ControllersUser(MachineUser):
     def _manager(self, names: tuple[str, ...], context: WorkerContext) -> Running:
         """All over one set of informers, each with an account and connections of its own."""
         plan = context.plan.controllers
-        options = ManagerOptions(names, plan.qps, plan.burst)
+        provisioners = context.plan.provisioners
+        elsewhere = () if provisioners is None else (provisioners.driver,)
+        options = ManagerOptions(names, plan.qps, plan.burst, elsewhere)
         manager = ControllerManager(options, context.rng("controller-manager"), context.epoch_s)
         transports = {
             INFORMERS: context.transport("kube-controller-manager", "system:kube-controller-manager"),

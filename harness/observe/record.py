@@ -77,7 +77,8 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, kw_only=True, omit_defaults=False):
-    """What ran. Times are seconds since 1970; `ended` is None while the run goes on."""
+    """What ran. Times are seconds since 1970; `ended` is None while the run goes on. `prometheus` says which one
+    answered the scenario's queries (url, version), empty where there was none."""
 
     name: str
     started: float
@@ -95,6 +96,7 @@ class Manifest(msgspec.Struct, kw_only=True, omit_defaults=False):
     host: dict[str, Any] = {}
     target: dict[str, Any] = {}
     scenario: dict[str, Any] = {}
+    prometheus: dict[str, Any] = {}
     results: dict[str, Any] = {}
     marks: list[Mark] = []
 
@@ -191,11 +193,12 @@ class RunRecord:
         self._requests.flush()
         self._samples.flush()
 
-    def finish(self, status: Status) -> None:
+    def finish(self, status: Status, *, t: float | None = None) -> None:
+        """`t` is when, in seconds since 1970; now where it is None."""
         self.flush()
         self.manifest.status = status.value
-        self.manifest.ended = time.time()
-        self.event("run-ended", {"status": status.value})
+        self.manifest.ended = time.time() if t is None else t
+        self.event("run-ended", {"status": status.value}, t=self.manifest.ended)
         self.save()
         self._events.close()
 

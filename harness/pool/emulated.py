@@ -7,6 +7,7 @@ import ipaddress
 import shutil
 import ssl
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,12 +19,14 @@ from harness.apiserver.auth.nodeauthorizer import NodeAuthorizerOptions
 from harness.apiserver.faults.spec import parse_spec
 from harness.apiserver.featuregates import FeatureGates
 from harness.apiserver.model.costs import Costs
+from harness.apiserver.options import SIGNING_DURATION_S
 from harness.apiserver.process.config import ENVIRONMENT, MemberConfig, StoreConfig
 from harness.pool.certificates import ServingFiles, make_client_files
 from harness.pool.faults import check_members, targets
 from harness.pool.keys import kept_secret, kept_serving_files
 from harness.pool.kubeconfig import check_kubeconfig_path, write_kubeconfig
 from harness.pool.process import Process, ProcessFailed, stop_all
+from harness.pool.restarts import RestartOrder, restart
 from harness.pool.stores import PoolStore, StoreOptions, make_store
 from harness.wire.errors import ConfigError
 
@@ -50,10 +53,10 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     that members listen on. `goaway_chance` and `shutdown_delay_s` are a kube-apiserver's --goaway-chance and
     --shutdown-delay-duration. `faults`, as `faults.spec` reads them, begin with the members. `event_ttl_s` is how long
     events last; `feature_gates` are kube-apiserver's, by name, of those that `featuregates` knows. `sign_csrs`: members
-    approve and sign certificate requests as a controller manager does. `credentials` is what the kubeconfig's user has,
-    "token" or "certificate". `store` is what members keep objects in; with a data folder the pool's keys and tokens are
-    kept too. `max_requests_inflight` are reads and writes together, "auto" as many as the modelled cores have of those
-    of a 5,000-node member; without `priority_and_fairness` two thirds of them
+    approve and sign certificate requests as a controller manager does, for `signing_duration_s` at most. `credentials`
+    is what the kubeconfig's user has, "token" or "certificate". `store` is what members keep objects in; with a data
+    folder the pool's keys and tokens are kept too. `max_requests_inflight` are reads and writes together, "auto" as
+    many as the modelled cores have of those of a 5,000-node member; without `priority_and_fairness` two thirds of them
     are for reads. `protobuf_answers`: clients that prefer protobuf get it. `node_authorizer` holds ``lag`` and
     ``on-miss`` (NodeAuthorizerOptions.parse), of one member too."""
 
@@ -77,6 +80,7 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shutdown_delay_s: float = 0.0
     faults: tuple[str, ...] = ()
     sign_csrs: bool = True
+    signing_duration_s: float = SIGNING_DURATION_S
     credentials: str = "token"
     store: StoreOptions = StoreOptions()
 
@@ -125,6 +129,8 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ConfigError(f"credentials: {self.credentials!r} is none of {', '.join(CREDENTIALS)}")
         if not self.event_ttl_s > 0:
             raise ConfigError(f"event-ttl: {self.event_ttl_s} s is not above 0")
+        if not self.signing_duration_s >= 1:
+            raise ConfigError(f"cluster-signing-duration: {self.signing_duration_s:g} s is less than 1 s")
         FeatureGates.parse(self.feature_gates)
         check_address(self.host)
         if not 0 <= self.goaway_chance <= MAX_GOAWAY_CHANCE:
@@ -169,8 +175,9 @@ class MemberAddress(msgspec.Struct, frozen=True):
 
 class EmulatedPool:
     """Started by `start`, ended by `stop`; `on_event` hears, on threads of its own, of each process that ends unasked:
-    ``{"kind": "process-exited", "process": name, "code": n}``, and of each fault: ``fault-started``, ``fault-ended``
-    and ``fault-failed`` with `member`, `id`, `fault` (as text), `fault_kind`, `seconds` and `hits`."""
+    ``{"kind": "process-exited", "process": name, "code": n}``, of each restart (`restarts`), and of each fault:
+    ``fault-started``, ``fault-ended`` and ``fault-failed`` with `member`, `id`, `fault` (as text), `fault_kind`,
+    `seconds` and `hits`."""
 
     def __init__(self, options: PoolOptions, on_event: Callable[[dict[str, Any]], None]) -> None:
         options.validate()
@@ -186,6 +193,10 @@ class EmulatedPool:
         self._token = kept_secret(self._keys, "admin.token")
         self._store: PoolStore | None = None
         self._processes: list[Process] = []
+        self._configs: dict[str, MemberConfig] = {}
+        self._ca = ""
+        self._over = threading.Event()
+        self._launching = threading.Lock()
         self._announced = False
         self.kubeconfig = Path(options.kubeconfig) if options.kubeconfig else self._folder / "kubeconfig"
 
@@ -199,7 +210,9 @@ class EmulatedPool:
 
     def stop(self) -> None:
         """End every process, remove folder and kubeconfig; safe to call twice. Members go before their store."""
-        stop_all(self._processes)
+        self._over.set()
+        with self._launching:  # whoever is being restarted is among them, or never will be
+            stop_all(self._processes)
         self._processes.clear()
         if self._store is not None:
             self._store.stop()
@@ -224,18 +237,17 @@ class EmulatedPool:
         names = self.options.names
         addresses = list(dict.fromkeys([HOST, "10.0.0.1", self._reached_at]))
         files = kept_serving_files(self._keys, ["localhost", "kubernetes.default.svc"], addresses)
+        self._ca = files.ca
         socket = str(self._folder / "store.sock")
         config = StoreConfig(socket=socket, members=names, seed=self.options.seed, etcd=self.options.etcd)
         store = make_store(self.options.store, config, self._folder, self._logs, self._on_event)
         self._store = store
         store.start()
         token_key = kept_secret(self._keys, "token.key")
-        started = [
-            self._launch(
-                name, "harness.apiserver.process.member", self._member(index, names, store, files, token_key)
-            )
-            for index, name in enumerate(names)
-        ]
+        self._configs = {
+            name: self._member(index, names, store, files, token_key) for index, name in enumerate(names)
+        }
+        started = [self._launch(name, config) for name, config in self._configs.items()]
         for process in started:
             ready = process.wait_ready()
             self.members.append(
@@ -263,6 +275,7 @@ class EmulatedPool:
             key=files.key,
             client_ca=files.ca,
             signing_key=files.ca_key if self.options.sign_csrs else "",
+            signing_duration_s=self.options.signing_duration_s,
             admin_token=self._token,
             token_key=token_key,
             host=self.options.host,
@@ -280,10 +293,35 @@ class EmulatedPool:
             protobuf_answers=self.options.protobuf_answers,
         )
 
-    def _launch(self, name: str, module: str, config: Any) -> Process:
+    def restart(self, order: RestartOrder) -> None:
+        """End a member and start it again at its address; blocks. What becomes of it is told as events."""
+        process = next(process for process in self._processes if process.name == order.member)
+
+        def start(within_s: float) -> Process | None:
+            return self._start_again(process, within_s)
+
+        restart(order, process, start, self._over, self._on_event)
+
+    def _start_again(self, old: Process, within_s: float) -> Process | None:
+        """A member's new process, ready; None where the pool has been stopped. Raises ProcessFailed."""
+        index = [member.name for member in self.members].index(old.name)
+        address = self.members[index]
+        config = msgspec.structs.replace(self._configs[old.name], port=address.port)
+        deadline = time.monotonic() + within_s
+        with self._launching:
+            if self._over.is_set():
+                return None
+            self._processes.remove(old)
+            process = self._launch(old.name, config)
+        process.wait_ready(within_s)
+        self.members[index] = msgspec.structs.replace(address, pid=process.pid)
+        wait_until_ready(address, self._ca, max(1.0, deadline - time.monotonic()))
+        return process
+
+    def _launch(self, name: str, config: MemberConfig) -> Process:
         process = Process(
             name,
-            module,
+            "harness.apiserver.process.member",
             config,
             self._logs / f"{name}.log",
             on_exit=self._exited,

@@ -7,7 +7,6 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,10 +15,10 @@ from typing import Any
 import msgspec
 
 from harness.pool.guardian import Guarded
+from harness.pool.ports import HOST, free_ports
 from harness.pool.process import Process, ProcessFailed, stop_all
 from harness.wire.errors import ConfigError
 
-HOST = "127.0.0.1"
 MEMBERS = (1, 3)
 HEALTHY_WITHIN_S = 30.0
 QUOTA_BYTES = 8 << 30  # as large as etcd recommends
@@ -220,17 +219,7 @@ def _members(folder: Path, count: int) -> list[EtcdMember]:
         if len(members) != count:
             raise ConfigError(f"etcd: {folder} holds the data of {len(members)} members, not of {count}")
         return members
-    ports = _free_ports(2 * count)
+    ports = free_ports(2 * count)
     members = [EtcdMember(f"etcd-{index}", ports[2 * index], ports[2 * index + 1]) for index in range(count)]
     path.write_bytes(msgspec.json.encode(members))
     return members
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at now."""
-    sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
-    try:
-        return [taken.getsockname()[1] for taken in sockets]
-    finally:
-        for taken in sockets:
-            taken.close()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from harness.apiserver.featuregates import parse_gates
+from harness.apiserver.options import SIGNING_DURATION_S
 from harness.pool.emulated import HOST, PoolOptions
 from harness.pool.stores import StoreOptions
 from harness.wire.errors import ConfigError
@@ -46,6 +47,13 @@ FLAGS = (
     PoolFlag("goaway-chance", float, 0.0, "kube-apiserver's --goaway-chance, at most 0.02"),
     PoolFlag("shutdown-delay", float, 0.0, "kube-apiserver's --shutdown-delay-duration", "SECONDS"),
     PoolFlag("sign-csrs", str, "true", "approve and sign certificate requests: true or false"),
+    PoolFlag(
+        "cluster-signing-duration",
+        float,
+        SIGNING_DURATION_S,
+        "kube-controller-manager's, of what members sign",
+        "SECONDS",
+    ),
     PoolFlag("credentials", str, "token", "of the kubeconfig's user: token or certificate"),
     PoolFlag(
         "priority-and-fairness", str, "true", "kube-apiserver's --enable-priority-and-fairness: true or false"
@@ -102,6 +110,7 @@ def pool_options(values: Mapping[str, Any], *, nodes: int, seed: int, kubeconfig
         goaway_chance=values["goaway_chance"],
         shutdown_delay_s=values["shutdown_delay"],
         sign_csrs=switched("--sign-csrs", values["sign_csrs"]),
+        signing_duration_s=values["cluster_signing_duration"],
         credentials=values["credentials"],
         faults=tuple(values["fault"]),
         priority_and_fairness=switched("--priority-and-fairness", values["priority_and_fairness"]),

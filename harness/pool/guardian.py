@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _until_our_parent_is_gone(program: subprocess.Popen[bytes], stop_signal: int) -> None:
-    for _ in sys.stdin.buffer:
+    while os.read(sys.stdin.fileno(), 4096):  # not sys.stdin's own lock, which nobody may hold when we exit
         pass
     with contextlib.suppress(ProcessLookupError):
         program.send_signal(stop_signal)

@@ -93,7 +93,7 @@ class Process:
         if not self.ready:
             code = self._popen.poll()
             why = f"not ready within {within_s:g} s" if code is None else f"ended with exit code {code}"
-            raise ProcessFailed(f"{self.name}: {why}; its log {self.log} ends: {self._tail()}")
+            raise ProcessFailed(f"{self.name}: {why}; its log {self.log} ends: {self.tail()}")
         return self.ready
 
     def ask_to_stop(self) -> None:
@@ -112,6 +112,16 @@ class Process:
             self._popen.kill()
             return self._popen.wait()
 
+    def end(self, within_s: float) -> int:
+        """SIGTERM alone, which a member takes its time to follow, then SIGKILL; its exit code."""
+        self.stopping = True
+        if self.alive:
+            self._popen.terminate()
+        code = self.wait_stopped(within_s)
+        with contextlib.suppress(BrokenPipeError):
+            self._stdin.close()
+        return code
+
     def end_input(self, within_s: float) -> int:
         """End its standard input, which it takes as "finish what you have", and wait; stopped when it does not."""
         self.stopping = True
@@ -125,6 +135,16 @@ class Process:
     def stop(self) -> int:
         self.ask_to_stop()
         return self.wait_stopped()
+
+    def tail(self) -> str:
+        """The last line of its log."""
+        try:
+            with self.log.open("rb") as log:
+                log.seek(max(0, self.log.stat().st_size - LOG_TAIL_BYTES))
+                lines = log.read().decode("utf-8", "replace").strip().splitlines()
+        except OSError:
+            return "(no log)"
+        return lines[-1] if lines else "(empty)"
 
     @property
     def _stdin(self) -> IO[bytes]:
@@ -146,15 +166,6 @@ class Process:
         code = self._popen.wait()
         if self._on_exit is not None and not self.stopping:
             self._on_exit(self, code)
-
-    def _tail(self) -> str:
-        try:
-            with self.log.open("rb") as log:
-                log.seek(max(0, self.log.stat().st_size - LOG_TAIL_BYTES))
-                lines = log.read().decode("utf-8", "replace").strip().splitlines()
-        except OSError:
-            return "(no log)"
-        return lines[-1] if lines else "(empty)"
 
 
 def _decoded(line: bytes) -> dict[str, Any]:

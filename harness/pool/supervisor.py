@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from harness.pool.emulated import EmulatedPool, PoolOptions
+from harness.pool.restarts import RestartOrder
 from harness.wire.errors import SwarmletError
 
 
@@ -97,16 +98,24 @@ class _AfterReady:
 def main() -> None:
     options = msgspec.json.decode(sys.stdin.buffer.readline(), type=PoolOptions)
     ended = Ending()
+    running: list[EmulatedPool] = []
 
-    def wait_for_parent() -> None:
-        for _ in sys.stdin.buffer:
-            pass
+    def follow_parent() -> None:
+        for line in sys.stdin.buffer:
+            order = msgspec.json.decode(line, type=RestartOrder)
+            for pool in running:
+                threading.Thread(target=pool.restart, args=(order,), daemon=True).start()
         ended.set()
 
-    threading.Thread(target=wait_for_parent, daemon=True).start()
+    threading.Thread(target=follow_parent, daemon=True).start()
     events = _AfterReady(say)
+
+    def ready(pool: EmulatedPool) -> None:
+        running.append(pool)
+        events.ready(pool.describe())
+
     try:
-        supervise(options, on_ready=lambda pool: events.ready(pool.describe()), on_event=events, ended=ended)
+        supervise(options, on_ready=ready, on_event=events, ended=ended)
     except SwarmletError as error:
         say({"error": str(error)})
         sys.exit(error.exit_code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.compare.comparison import Compared, Figure
+from harness.compare.inference import Contrast, Verdict
 
 NOT_EXPOSED = "not exposed"
 _BYTES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
@@ -39,16 +40,47 @@ def span(figure: Figure, unit: str) -> str:
     return "" if low == high else f"{low} to {high}"
 
 
-def difference(compared: Compared) -> str:
-    """The second arm's median against the first's, as a signed amount and, where it means something, a ratio."""
-    if compared.difference is None:
+def difference(compared: Compared, arm: str) -> str:
+    """An arm's median against the first's, as a signed amount and, where it means something, a ratio."""
+    contrast = compared.contrasts[arm]
+    if contrast is None:
         return "–"
-    unit = compared.row.unit
+    amount, ratio = signed(contrast.difference, compared.row.unit), compared.ratio(arm)
+    return amount if ratio is None or compared.row.unit == "share" else f"{amount} (×{_digits(ratio)})"
+
+
+def signed(value: float, unit: str) -> str:
+    """A difference with its sign; shares in points."""
     if unit == "share":
-        return f"{compared.difference * 100:+.1f} points"
-    sign = "+" if compared.difference > 0 else "−" if compared.difference < 0 else "±"
-    amount = f"{sign}{number(abs(compared.difference), unit)}"
-    return amount if compared.ratio is None else f"{amount} (×{_digits(compared.ratio)})"
+        return f"{value * 100:+.1f} points".replace("-", "−")
+    sign = "+" if value > 0 else "−" if value < 0 else "±"
+    return f"{sign}{number(abs(value), unit)}"
+
+
+def interval(contrast: Contrast | None, unit: str) -> str:
+    """The 95 % interval of a difference; "" where there is none."""
+    if contrast is None or contrast.interval is None:
+        return ""
+    low, high = (signed(end, unit) for end in contrast.interval)
+    return f"{low} to {high}"
+
+
+def verdict(contrast: Contrast | None) -> str:
+    """The verdict in words, with what is missing for one."""
+    if contrast is None:
+        return "not comparable"
+    if contrast.verdict is Verdict.TOO_FEW:
+        return f"too few samples: {contrast.more} more of each" if contrast.more else "too few samples"
+    if contrast.verdict is Verdict.NOT_SEEN and contrast.more is not None:
+        return f"no difference seen; {contrast.more} more samples of each would show one of this size"
+    return str(contrast.verdict.value)
+
+
+def chance(contrast: Contrast | None) -> str:
+    """How likely such a difference is where there is none, all rows considered."""
+    if contrast is None or contrast.p_adjusted is None:
+        return ""
+    return "p < 0.001" if contrast.p_adjusted < 0.001 else f"p = {contrast.p_adjusted:.2g}"
 
 
 def _digits(value: float) -> str:

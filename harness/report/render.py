@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import msgspec
 import vl_convert
 
 from harness.compare.comparison import Comparison, compare
+from harness.compare.inference import Contrast
 from harness.compare.rows import Taken
 from harness.compare.run import Run
 from harness.report import numbers
@@ -20,9 +21,10 @@ from harness.report.charts import charts
 FILES = ("report.html", "report.md", "report.json")
 
 
-def render(runs: Sequence[Run], folder: Path, title: str) -> list[Path]:
-    """Compare `runs` and write `FILES` to `folder`, with the Markdown's charts in ``charts/``. The paths written."""
-    comparison = compare(runs)
+def render(runs: Sequence[Run], folder: Path, title: str, declared: Collection[str] = ()) -> list[Path]:
+    """Compare `runs` and write `FILES` to `folder`, with the Markdown's charts in ``charts/``. The paths written.
+    `declared` are the settings that are meant to differ between arms."""
+    comparison = compare(runs, declared)
     pictures = charts(comparison)
     (folder / "charts").mkdir(parents=True, exist_ok=True)
     for key, chart in pictures.items():
@@ -59,10 +61,12 @@ def render(runs: Sequence[Run], folder: Path, title: str) -> list[Path]:
 
 
 def as_json(comparison: Comparison, title: str) -> dict[str, Any]:
-    """The figures for other programs: arms with their samples, rows with values, median, range, difference."""
+    """The figures for other programs: what was not equal, arms with their samples, rows with values, median, range, and
+    the difference of each arm from the first with its verdict (`harness.compare.inference.Contrast`)."""
     return {
-        "schema_version": 1,
+        "schema_version": 2,
         "title": title,
+        "findings": [msgspec.to_builtins(finding) for finding in comparison.findings],
         "arms": [
             {
                 "name": arm.name,
@@ -79,16 +83,28 @@ def as_json(comparison: Comparison, title: str) -> dict[str, Any]:
                 "members": compared.row.taken.value,
                 "window": compared.row.window,
                 "source": compared.row.source,
-                "difference": compared.difference,
-                "ratio": compared.ratio,
                 "arms": {
-                    name: {"values": figure.values, "median": figure.median, "range": figure.range}
+                    name: {
+                        "n": len(figure.known),
+                        "values": figure.values,
+                        "median": figure.median,
+                        "range": figure.range,
+                    }
                     for name, figure in compared.figures.items()
+                },
+                "against_first": {
+                    name: None if contrast is None else _contrast(contrast, compared.ratio(name))
+                    for name, contrast in compared.contrasts.items()
                 },
             }
             for compared in comparison.rows
         ],
     }
+
+
+def _contrast(contrast: Contrast, ratio: float | None) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(contrast)
+    return {**told, "ratio": ratio}
 
 
 def _conditions(comparison: Comparison) -> list[tuple[str, list[str]]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
+from harness.wire.draws import Draws
 from harness.wire.errors import ConfigError
 
 Policy: TypeAlias = Literal["random", "pinned", "round-robin"]
@@ -40,7 +40,7 @@ class Endpoints:
 
     __slots__ = ("_next", "_policy", "_rng", "_unreachable", "addresses")
 
-    def __init__(self, addresses: Sequence[Endpoint], rng: random.Random, policy: str = "random") -> None:
+    def __init__(self, addresses: Sequence[Endpoint], rng: Draws, policy: str = "random") -> None:
         if not addresses:
             raise ConfigError("a transport needs at least one endpoint, none was given")
         if policy not in POLICIES:
@@ -48,13 +48,13 @@ class Endpoints:
         self.addresses = tuple(addresses)
         self._rng = rng
         self._policy = policy
-        self._next = 0 if policy == "random" else rng.randrange(len(self.addresses))
+        self._next = 0 if policy == "random" else self._draw()
         self._unreachable = 0
 
     def choose(self) -> Endpoint:
         """The endpoint for a new connection."""
         if self._policy == "random":
-            return self._rng.choice(self.addresses)
+            return self.addresses[self._draw()]
         if self._policy == "pinned":
             return self._pinned()
         chosen = self.addresses[self._next]
@@ -69,6 +69,9 @@ class Endpoints:
     def succeeded(self) -> None:
         """A connection was established."""
         self._unreachable = 0
+
+    def _draw(self) -> int:
+        return int(self._rng.random() * len(self.addresses))
 
     def _pinned(self) -> Endpoint:
         return self.addresses[(self._next + self._unreachable) % len(self.addresses)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
 from harness.transport.sinks import Sink
 from harness.transport.timers import Timer
 from harness.wire.request import Request
@@ -22,24 +24,19 @@ class Carrier(Protocol):
         ...
 
 
-class Handle:
+class Handle(msgspec.Struct, gc=False, eq=False):
     """One request on its way and the only object it costs, streams of watches included.
 
-    `sent_at` is when `Transport.send` was called, in the time of `Timers.now()`: the latency of an answer is
-    ``timers.now() - handle.sent_at`` in the sink. `request` is dropped once the answer has begun (a watch lives long).
+    `request` is dropped once the answer has begun (a watch lives long).
     """
 
-    __slots__ = ("_transport", "attempts", "carrier", "deadline", "request", "sent_at", "sink", "stream_id")
-
-    def __init__(self, transport: Transport, request: Request, sink: Sink, sent_at: float) -> None:
-        self._transport = transport
-        self.request: Request | None = request
-        self.sink: Sink | None = sink
-        self.sent_at = sent_at
-        self.deadline: Timer | None = None
-        self.carrier: Carrier | None = None
-        self.stream_id = 0
-        self.attempts = 0
+    _transport: Transport
+    request: Request | None
+    sink: Sink | None
+    deadline: Timer | None = None
+    carrier: Carrier | None = None
+    stream_id: int = 0
+    attempts: int = 0
 
     def __repr__(self) -> str:
         what = f"{self.request.method} {self.request.path}" if self.request is not None else "answered"

@@ -174,7 +174,7 @@ class Http1Connection:
         if handle is None or handle.sink is None:
             return
         handle.request = None
-        self._transport.members_talked_to.add(self.member)
+        self._transport.heard_from(self.member)
         if status == _UNAUTHORIZED:
             self._transport.refused()
         try:

@@ -172,7 +172,7 @@ class Http2Connection:
             if handle is not None and handle.sink is not None:
                 handle.request = None
                 status, headers = _decode_head(event.headers)
-                self._transport.members_talked_to.add(self.member)
+                self._transport.heard_from(self.member)
                 if status == _UNAUTHORIZED:
                     self._transport.refused()
                 handle.sink.on_head(status, headers, self.member)
@@ -283,6 +283,8 @@ class Http2Connection:
             self._ping_sent = now
             self._codec.ping(self._pings.to_bytes(8, "big"))
             self._flush_soon()
+        self._codec.compact()
+        self._streams = dict(self._streams)
         self._arm_check()
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-import random
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from random import Random
 from typing import TypeAlias
 
 import gevent
@@ -21,6 +22,7 @@ from harness.transport.proxies import Proxy
 from harness.transport.sinks import Answer, Sink, UnarySink
 from harness.transport.tally import Count, Tally, TransportStatistics
 from harness.transport.timers import Timer, Timers
+from harness.wire.draws import Draws
 from harness.wire.request import Failure, Request, TransportError
 
 logger = logging.getLogger(__name__)
@@ -68,7 +70,7 @@ class Transport:
         headers: Headers | None = None,
         path_prefix: str = "",
         options: TransportOptions | None = None,
-        rng: random.Random | None = None,
+        rng: Draws | None = None,
         bearer: Bearer | None = None,
         proxy: Proxy | None = None,
         tally: Tally | None = None,
@@ -79,7 +81,7 @@ class Transport:
         self._server_name = server_name
         self._http = http
         self._options = options or TransportOptions()
-        self._rng = rng or random.Random()
+        self._rng = rng or Random()
         self._path_prefix = path_prefix.rstrip("/")
         self._scheme = b"http" if tls is None else b"https"
         self._headers = _encode_headers(headers or {})
@@ -87,15 +89,15 @@ class Transport:
         self._protocol = _protocol_without_asking(http, tls)
         self._connections: list[HttpConnection] = []
         self._idle: list[Http1Connection] = []
-        self._waiting: deque[Handle] = deque()
-        self._dials: set[gevent.Greenlet] = set()
+        self._waiting: list[Handle] = []
+        self._dials: list[gevent.Greenlet] = []
         self._backing_off: dict[Handle, Timer] = {}
         self._bearer = bearer
         self._proxy = proxy
         self._tally = tally or Tally()
         self._closed = False
         self._gone_received = self._gone_sent = self._owed = 0
-        self.members_talked_to: set[str] = set()
+        self.members_talked_to: frozenset[str] = frozenset()
         """Members that have answered a request."""
 
     def __repr__(self) -> str:
@@ -111,7 +113,7 @@ class Transport:
         The request's `timeout_s` counts from here, waiting for a connection included.
         """
         timers = self._timers
-        handle = Handle(self, request, sink, timers.now())
+        handle = Handle(self, request, sink)
         if self._closed:
             timers.dispatcher.push(
                 lambda: self.end(handle, TransportError(Failure.CLOSED, "transport is closed"))
@@ -121,7 +123,7 @@ class Transport:
         if limit is None and not request.is_stream:
             limit = self._options.unary_timeout_s
         if limit is not None:
-            handle.deadline = timers.call_at(handle.sent_at + limit, lambda: self._expire(handle, limit))
+            handle.deadline = timers.call_later(limit, self._expire, handle, limit)
         self._place_or_wait(handle)
         return handle
 
@@ -172,7 +174,7 @@ class Transport:
         if self._closed:
             return
         self._closed = True
-        dials, self._dials = self._dials, set()
+        dials, self._dials = self._dials, []
         for greenlet in dials:
             # A dial's greenlet never runs callbacks, so this is not one of them; kill() waits until it has gone.
             greenlet.kill()
@@ -184,7 +186,7 @@ class Transport:
         backing_off, self._backing_off = self._backing_off, {}
         for timer in backing_off.values():
             timer.cancel()
-        waiting, self._waiting = self._waiting, deque()
+        waiting, self._waiting = self._waiting, []
         for handle in (*waiting, *backing_off):
             self.end(handle, error)
 
@@ -198,7 +200,7 @@ class Transport:
                 if connection is None:
                     break
                 self._submit(connection, waiting[0])
-            waiting.popleft()
+            del waiting[0]
         if waiting:
             self._dial_if_needed()
 
@@ -231,7 +233,7 @@ class Transport:
         wanted = self.waiting - len(self._backing_off) if self._protocol == "http/1.1" else 1
         while len(self._dials) < wanted and not self._closed:
             greenlet = gevent.Greenlet(self._dial, self._endpoints.choose())
-            self._dials.add(greenlet)
+            self._dials.append(greenlet)
             greenlet.start()
 
     def _dial(self, endpoint: Endpoint) -> Dialled | None:
@@ -249,7 +251,7 @@ class Transport:
     def _connected(self, greenlet: gevent.Greenlet, dialled: Dialled) -> None:
         if self._closed:
             return  # close() has closed the socket
-        self._dials.discard(greenlet)
+        self._dial_over(greenlet)
         member = dialled.endpoint.member
         # Without an agreement on TLS it is HTTP/1.1, as in Go.
         protocol = self._protocol if self._tls is None else dialled.protocol or "http/1.1"
@@ -271,6 +273,10 @@ class Transport:
             self._connections.append(connection)
             self.connection_idle(connection)
 
+    def _dial_over(self, greenlet: gevent.Greenlet) -> None:
+        if greenlet in self._dials:
+            self._dials.remove(greenlet)
+
     def _established(self, member: str) -> None:
         self._endpoints.succeeded()
         self._tally.add(Count.DIALLED, member)
@@ -280,16 +286,16 @@ class Transport:
 
     def _dial_failed(self, greenlet: gevent.Greenlet, endpoint: Endpoint, error: TransportError) -> None:
         """The requests that waited for this dial fail; Go does not dial again for them either."""
-        self._dials.discard(greenlet)
+        self._dial_over(greenlet)
         self._endpoints.failed(endpoint)
         self._tally.add(Count.DIAL_FAILED, endpoint.member)
         waiting = self._waiting
         if self._protocol == "http/1.1":
             while waiting and waiting[0].done:
-                waiting.popleft()
-            failed = [waiting.popleft()] if waiting else []
+                del waiting[0]
+            failed = [waiting.pop(0)] if waiting else []
         else:
-            failed, self._waiting = list(waiting), deque()
+            failed, self._waiting = waiting, []
         for handle in failed:
             self.end(handle, error)
         if self._waiting:
@@ -314,6 +320,11 @@ class Transport:
         if bearer is not None and bearer.field is not None:
             head.append(bearer.field)
         return head
+
+    def heard_from(self, member: str) -> None:
+        """A member has answered."""
+        if member not in self.members_talked_to:
+            self.members_talked_to = _with(self.members_talked_to, member)
 
     def refused(self) -> None:
         """A server answered 401."""
@@ -373,7 +384,7 @@ class Transport:
             self._place_or_wait(handle)
             return
         delay_s = FIRST_BACKOFF_S * 2.0 ** (handle.attempts - 2) * (1 + 0.1 * self._rng.random())
-        self._backing_off[handle] = self._timers.call_later(delay_s, lambda: self._send_again(handle))
+        self._backing_off[handle] = self._timers.call_later(delay_s, self._send_again, handle)
 
     def _send_again(self, handle: Handle) -> None:
         del self._backing_off[handle]
@@ -432,9 +443,21 @@ def _protocol_without_asking(http: HttpMode, tls: Tls | None) -> str:
     return "http/1.1" if http == "auto" else http
 
 
+@lru_cache(maxsize=256)
+def _with(members: frozenset[str], member: str) -> frozenset[str]:
+    """One set for all nodes that have talked to the same members."""
+    return members | {member}
+
+
 def _encode_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
-    fields = []
-    for name, value in headers.items():
-        for one in (value,) if isinstance(value, str) else value:
-            fields.append((name.lower().encode("ascii"), one.encode("latin-1")))
-    return fields
+    return [
+        _field(name, one)
+        for name, value in headers.items()
+        for one in ((value,) if isinstance(value, str) else value)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _field(name: str, value: str) -> tuple[bytes, bytes]:
+    """Nodes differ in the one that says who they are."""
+    return name.lower().encode("ascii"), value.encode("latin-1")

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from math import ceil
 from typing import Any
 
 from gevent import get_hub
 
-from harness.transport.dispatch import Dispatcher, Work
+from harness.transport.dispatch import Dispatcher
 
 COMPACT_ABOVE = 256
 """Cancelled entries tolerated in the heap. Most timers are request timeouts, which are nearly always cancelled."""
 
 NEVER = float("inf")
 
+FAR_S = 1.0
+GRAIN_S = 0.01
+"""What is due in more than `FAR_S` waits for the next hundredth of a second. Nearly all of that are heartbeats, which
+have 4% of jitter: of 5,000 nodes a thousand a second, which then wake the process a hundred times instead."""
+
 
 class Timer:
     """A call in the future. `when` is in the time of `Timers.now()`."""
 
-    __slots__ = ("_callback", "_heap_of", "when")
+    __slots__ = ("_arguments", "_callback", "_heap_of", "when")
 
-    def __init__(self, timers: Timers, when: float, callback: Work) -> None:
+    def __init__(
+        self, timers: Timers, when: float, callback: Callable[..., object], arguments: tuple[Any, ...]
+    ) -> None:
         self.when = when
         self._heap_of: Timers | None = timers
-        self._callback: Work | None = callback
+        self._callback: Callable[..., object] | None = callback
+        self._arguments = arguments
 
     def __repr__(self) -> str:
         return f"<Timer when={self.when:.3f} {self._callback!r}>"
@@ -46,7 +56,7 @@ class Timer:
         """Call it now, unless it was cancelled while it waited in the dispatcher's queue."""
         callback, self._callback = self._callback, None
         if callback is not None:
-            callback()
+            callback(*self._arguments)
 
     def leave_heap(self) -> bool:
         """Called by `Timers` when it takes the timer out; whether there is anything to run."""
@@ -84,17 +94,20 @@ class Timers:
     def now(self) -> float:
         return time.monotonic() - self.origin
 
-    def call_at(self, when: float, callback: Work) -> Timer:
-        """Call `callback()` at `when` or soon after; in the dispatcher's next turn where `when` has passed."""
-        timer = Timer(self, when, callback)
+    def call_at(self, when: float, callback: Callable[..., object], *arguments: Any) -> Timer:
+        """Call `callback` at `when` or soon after; in the dispatcher's next turn where `when` has passed. With
+        `arguments` of its own it needs no closure, which is five times their size."""
+        if when - self.now() > FAR_S and when != NEVER:
+            when = ceil(when / GRAIN_S) * GRAIN_S
+        timer = Timer(self, when, callback, arguments)
         self._count += 1
         heappush(self._heap, (when, self._count, timer))
         if when < self._armed_for:
             self._arm(when)
         return timer
 
-    def call_later(self, delay_s: float, callback: Work) -> Timer:
-        return self.call_at(self.now() + delay_s, callback)
+    def call_later(self, delay_s: float, callback: Callable[..., object], *arguments: Any) -> Timer:
+        return self.call_at(self.now() + delay_s, callback, *arguments)
 
     def forget(self) -> None:
         """A timer in the heap was cancelled (called by `Timer.cancel`)."""

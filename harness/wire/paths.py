@@ -29,6 +29,7 @@ _VERBS = {
     "DELETE": "delete",
 }
 _BY_NAME = re.compile(r"metadata\.name=([^=,\\]*)\Z").match
+_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]+\Z").match  # what no escaping changes
 _SPECIAL_VERBS = ("watch", "proxy")
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 _PATH_SAFE = (
@@ -220,10 +221,11 @@ def build_query(query: Mapping[str, QueryValue]) -> str:
             continue
         if value is True or value is False:
             value = "true" if value else "false"
-        escaped = key if key.isalnum() and key.isascii() else quote_plus(key)
-        pairs.append(f"{escaped}={quote_plus(str(value))}")
+        text = str(value)
+        escaped = key if _UNRESERVED(key) else quote_plus(key)
+        pairs.append(f"{escaped}={text if _UNRESERVED(text) else quote_plus(text)}")
     return "&".join(pairs)
 
 
 def _segment(text: str) -> str:
-    return text if text.isalnum() and text.isascii() else quote(text, safe=_PATH_SAFE)
+    return text if _UNRESERVED(text) else quote(text, safe=_PATH_SAFE)

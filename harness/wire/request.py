@@ -24,6 +24,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     name under which statistics are kept, for example ``pods/status`` (never a node's or an object's name).
     `timeout_s` bounds the whole exchange of a unary request, None leaves it to the transport; a watch has none.
     `client` names the rate limiter that the request passes (a kubelet has ``main``, ``events``, ``heartbeat``).
+    `discards`: of a unary answer 2xx the body is counted, not kept (``Response.discarded_bytes``).
     """
 
     verb: str
@@ -35,6 +36,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     accept: str = JSON
     timeout_s: float | None = None
     client: str = "main"
+    discards: bool = False
 
     @property
     def is_stream(self) -> bool:
@@ -43,12 +45,14 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
-    """What came back: header names in lower case; `member` is the endpoint that answered."""
+    """What came back: header names in lower case; `member` is the endpoint that answered. `discarded_bytes` is the
+    size of a body that was not kept, once unpacked."""
 
     status: int
     headers: dict[str, str]
     body: bytes = b""
     member: str = ""
+    discarded_bytes: int = 0
 
     @property
     def ok(self) -> bool:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
+from math import floor
 
 
 def seconds(epoch_s: float) -> str:
     """``2026-11-29T14:24:10Z``; the fraction is cut off (am/apis/meta/v1/time.go)."""
+    return _whole(floor(epoch_s))
+
+
+@lru_cache(maxsize=64)
+def _whole(epoch_s: int) -> str:
+    """Thousands of clients stamp the same second."""
     year, month, day, hour, minute, second, *_ = time.gmtime(epoch_s)
     return f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}Z"
 

@@ -72,3 +72,18 @@ def test_no_window_sees_more_than_burst_and_rate_allow(qps: float, burst: int, g
         for earlier in range(at):
             allowed = burst + (act - acts[earlier]) * qps
             assert at - earlier + 1 <= allowed + 1e-6
+
+
+def test_another_limit_counts_from_now_on() -> None:
+    bucket = TokenBucket(10, 4)
+    bucket.set_limit(5, 2, 0.0)
+    assert [bucket.reserve(0.0) for _ in range(4)] == pytest.approx([0, 0, 0.2, 0.4])
+    bucket.set_limit(10, 8, 0.4)
+    assert bucket.tokens(0.4) == pytest.approx(0)
+    assert bucket.tokens(1.0) == pytest.approx(6)
+
+
+@pytest.mark.parametrize(("qps", "burst"), [(0, 1), (-1, 1), (1, 0)])
+def test_a_limit_that_lets_nothing_pass_is_refused(qps: float, burst: int) -> None:
+    with pytest.raises(ValueError, match="needs qps > 0 and burst >= 1"):
+        TokenBucket(1, 1).set_limit(qps, burst, 0.0)

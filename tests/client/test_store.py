@@ -13,6 +13,7 @@ from harness.client.store import (
     Changed,
     ObjectMeta,
     ObjectView,
+    SingleStore,
     Store,
     decode_object_view,
     decoder_for,
@@ -91,6 +92,28 @@ def test_the_differences_lead_to_the_new_state(
             assert (key in mirror) == (changed.change is Change.MODIFIED)
             mirror[key] = changed.object
     assert mirror == state(after)
+
+
+_ONE = st.none() | st.tuples(st.integers(1, 3), st.integers(1, 2))
+_STEPS = st.lists(st.tuples(st.sampled_from(("apply", "delete", "replace")), _ONE), max_size=12)
+
+
+@given(_STEPS)
+def test_a_store_of_one_object_says_what_a_store_says(
+    steps: list[tuple[str, tuple[int, int] | None]],
+) -> None:
+    store, single = Store(), SingleStore()
+    for what, state in steps:
+        obj = None if state is None else _view("a", str(state[0]), str(state[1]))
+        if what == "replace":
+            objects = {} if obj is None else {"ns/a": obj}
+            assert single.replace("k", dict(objects)) == store.replace("k", objects)
+        elif obj is not None:
+            assert single.apply("k", what == "delete", obj) == store.apply("k", what == "delete", obj)
+        assert (len(single), list(single.keys())) == (len(store), list(store.keys()))
+        assert list(single.values()) == list(store.values())
+        assert single.get("ns/a") == store.get("ns/a")
+        assert ("ns/a" in single, "ns/b" in single) == ("ns/a" in store, False)
 
 
 def test_views_are_small_and_outside_the_garbage_collector() -> None:

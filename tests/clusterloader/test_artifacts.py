@@ -77,6 +77,35 @@ def test_failures_and_missed_thresholds_stand_at_their_case_and_at_the_test(writ
     assert ElementTree.fromstring(junit).get("failures") == "3"
 
 
+def skips(junit: bytes) -> dict[str, str]:
+    """Name to reason of each case that was skipped."""
+    suite = ElementTree.fromstring(junit)
+    found = {
+        str(case.get("name")): str(item.get("message")) for case in suite for item in case.findall("skipped")
+    }
+    assert suite.get("skipped") == str(len(found))
+    assert suite.get("failures") == "0"
+    return found
+
+
+def test_what_is_not_measured_is_a_skipped_case_at_each_of_its_calls(write: Write) -> None:
+    text = call("KubeStateMetricsLatency", "action: start") + call(
+        "KubeStateMetricsLatency", "action: gather"
+    )
+    reason = "needs kube-state-metrics"
+    assert skips(artifacts(write, text)["junit.xml"]) == {
+        "measured: [step: 01] m [00] - id": reason,
+        "measured: [step: 02] m [00] - id": reason,
+    }
+
+
+def test_a_part_that_is_not_measured_is_a_skipped_case_of_its_own(write: Write) -> None:
+    text = call("TestMetrics", "action: start") + call("TestMetrics", "action: gather")
+    found = skips(artifacts(write, text)["junit.xml"])
+    assert found["measured: TestMetrics CPUProfile - id"] == "needs a component's profiling endpoint"
+    assert not any("[step" in name for name in found)
+
+
 def test_what_xml_does_not_allow_is_left_out(write: Write) -> None:
     found = Artifacts(write(HEAD + sleep("1s")))
     found.problem("a\x00b <&> \x1b[1m\n\tc")

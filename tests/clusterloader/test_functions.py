@@ -83,7 +83,7 @@ def test_quoted_yaml_of_several_lines_stays_one_value() -> None:
     functions = template_functions(random.Random(1), Path())
     data = {"Text": "- verb: PATCH\n  threshold: 3s\n"}
     text = gotpl.render("a:\n  b: {{YamlQuote .Text 2}}\n  c: 1\n", data, functions=functions)
-    from harness.clusterloader.yamltext import first_document
+    from harness.documents.yamltext import first_document
 
     assert first_document(text) == {"a": {"b": "- verb: PATCH\n  threshold: 3s\n", "c": 1}}
 

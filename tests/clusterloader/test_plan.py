@@ -106,6 +106,24 @@ def test_sleeps_waits_and_what_is_skipped_are_told(write: Write) -> None:
     assert lines[-1].endswith("config.yaml:11: owner: no such key")
 
 
+def test_what_a_prometheus_measures_is_told_apart(write: Write) -> None:
+    query = "params: {action: start, metricName: m, metricVersion: v1}"
+    text = NAMESPACES + (
+        "steps:\n- name: m\n  measurements:\n"
+        f"  - {{method: GenericPrometheusQuery, identifier: q, {query}}}\n"
+        "  - {method: ContainerRestarts, identifier: r, params: {action: start}}\n"
+    )
+    config = write(text)
+    found = plan(config)
+    assert found.promql == ("GenericPrometheusQuery", "ContainerRestarts")
+    assert found.skipped == ()
+    lines = list(plan_lines(config))
+    assert "      GenericPrometheusQuery q start  [PromQL]" in lines
+    assert lines[-1] == (
+        "by a Prometheus, skipped without one (--prometheus-url): GenericPrometheusQuery, ContainerRestarts"
+    )
+
+
 @pytest.mark.parametrize("nodes", [20, 5000])
 @pytest.mark.parametrize("path", sorted(UPSTREAM.glob("*/config.yaml")), ids=lambda path: path.parent.name)
 def test_upstreams_configs_have_a_plan(path: object, nodes: int) -> None:

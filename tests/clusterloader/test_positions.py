@@ -10,7 +10,8 @@ import gotpl
 import pytest
 
 from harness.clusterloader.functions import template_functions
-from harness.clusterloader.positions import line_of, marked, origin, unclosed
+from harness.clusterloader.positions import marked, origin, unclosed
+from harness.documents.places import line_of
 from tests.conftest import DATA
 
 TEMPLATE = """\

@@ -91,11 +91,15 @@ def node(name: str, ready: bool = True, labels: dict[str, str] | None = None, **
     return {**meta(name, "", labels=labels or {}), "spec": spec, "status": {"conditions": conditions}}
 
 
+NEW = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
+"""What a node keeps for ever where nothing takes it away; it says nothing of one that is ready."""
+
+
 def test_nodes_that_take_pods_are_awaited(write: Write) -> None:
     cluster = FakeCluster()
-    bad = [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
-    at(cluster, 1.0, "nodes", node("a"), "ADDED")
-    at(cluster, 1.0, "nodes", node("b", ready=False), "ADDED")
+    bad = [{"key": "node.kubernetes.io/unreachable", "effect": "NoSchedule"}]
+    at(cluster, 1.0, "nodes", node("a", taints=NEW), "ADDED")
+    at(cluster, 1.0, "nodes", node("b", ready=False, taints=NEW), "ADDED")
     at(cluster, 1.0, "nodes", node("c", unschedulable=True), "ADDED")
     at(cluster, 1.0, "nodes", node("d", taints=bad), "ADDED")
     at(cluster, 1.0, "nodes", node("e", taints=[{"key": "ours", "effect": "NoSchedule"}]), "ADDED")
@@ -274,7 +278,7 @@ def test_a_daemon_set_wants_a_pod_on_each_node_that_its_template_matches(write: 
     cluster = FakeCluster()
     taint = [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]
     pressed = [{"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}]
-    at(cluster, 0.5, "nodes", node("a", labels={"zone": "1"}), "ADDED")
+    at(cluster, 0.5, "nodes", node("a", labels={"zone": "1"}, taints=NEW), "ADDED")
     at(cluster, 0.5, "nodes", node("b", labels={"zone": "1"}, taints=taint), "ADDED")
     at(cluster, 0.5, "nodes", node("c", labels={"zone": "2"}), "ADDED")
     at(cluster, 1.0, "daemonsets", daemon_set(nodeSelector={"zone": "1"}), "ADDED")
@@ -424,7 +428,8 @@ def test_no_probe_is_sent_while_it_is_paused(write: Write) -> None:
 def test_the_slo_is_asked_for_a_window_with_its_limits(write: Write) -> None:
     method = "APIResponsivenessPrometheus"
     custom = "[{verb: PUT, resource: leases, scope: namespace, threshold: 500ms}]"
-    gather = f"action: gather, enableViolations: true, allowedSlowCalls: 2, customThresholds: '{custom}'"
+    limits = f"allowedSlowCalls: 2, singleResourceThreshold: 2s, customThresholds: '{custom}'"
+    gather = f"action: gather, enableViolations: true, {limits}"
     cluster, failures = run(write, call(method, "action: start") + sleep("30s") + call(method, gather))
     assert failures == ()
     (window,) = cluster.of("slo-window")
@@ -434,6 +439,6 @@ def test_the_slo_is_asked_for_a_window_with_its_limits(write: Write) -> None:
         "enforced": True,
         "simple": False,
         "allowed_slow_calls": 2,
-        "single_resource_s": 1.0,
+        "single_resource_s": 2.0,
         "custom_s": {"leases||PUT|namespace": 0.5},
     }

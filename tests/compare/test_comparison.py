@@ -40,8 +40,9 @@ def test_median_range_difference_and_ratio(tmp_path: Path) -> None:
     barrier = next(row for row in _compare(tmp_path).rows if row.row.key == "barrier")
     assert barrier.figures["HA"].median == 20.0
     assert barrier.figures["HA"].range == (19.0, 21.0)
-    assert barrier.difference == -22.0
-    assert barrier.ratio == pytest.approx(20 / 42)
+    assert barrier.contrasts["HA"] is not None
+    assert barrier.contrasts["HA"].difference == -22.0
+    assert barrier.ratio("HA") == pytest.approx(20 / 42)
 
 
 def test_every_row_of_the_first_report(tmp_path: Path) -> None:
@@ -82,7 +83,7 @@ def test_a_row_that_no_sample_can_fill_is_left_out(tmp_path: Path) -> None:
 
 def test_one_arm_alone_has_no_difference(tmp_path: Path) -> None:
     comparison = compare([Run(make_record(tmp_path / "run"))])
-    assert {row.difference for row in comparison.rows} == {None}
+    assert all(row.contrasts == {} for row in comparison.rows)
 
 
 def test_what_a_target_counts_but_never_saw_is_zero_and_not_unknown(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from harness.fleet.certificates import Validity
 from harness.fleet.kubelet import Kubelet
 from harness.fleet.options import KubeletOptions
 from tests.fleet.fakeapi import EPOCH_S, World
@@ -65,3 +66,23 @@ def add_kubelet(world: World, name: str = "n1", seed: int = 1, **options: Any) -
     world.add(kubelet)
     world.checks.append(kubelet.validate)
     return kubelet
+
+
+class OwnOne:
+    """A node's client certificate: the first lives `life_s` from the world's beginning; one that is signed says of
+    itself when its life begins and ends, in seconds of the world's time."""
+
+    def __init__(self, life_s: float) -> None:
+        self._life_s = life_s
+        self.made = 0
+
+    def request(self) -> bytes:
+        self.made += 1
+        return b"-----BEGIN %d" % (self.made - 1)
+
+    def validity(self, certificate: bytes = b"") -> Validity | None:
+        try:
+            begins_s, ends_s = map(float, certificate.split()) if certificate else (0.0, self._life_s)
+        except ValueError:
+            return None
+        return Validity(EPOCH_S + begins_s, EPOCH_S + ends_s)

@@ -14,7 +14,7 @@ from harness.client.machine import Note
 from harness.fleet.kubelet import Kubelet
 from harness.fleet.kubeproxy import KubeProxy
 from harness.fleet.options import KubeletOptions
-from tests.fleet.builders import pod, with_objects
+from tests.fleet.builders import OwnOne, pod, with_objects
 from tests.fleet.fakeapi import EPOCH_S, Logged, World
 
 SHAPES = {
@@ -45,7 +45,7 @@ SHAPES = {
 def world() -> World:
     world = World()
     options = KubeletOptions(start_delay_s=(0.2, 0.2))
-    world.add(Kubelet("n1", options, Random(1), EPOCH_S, sign=lambda: b"-----BEGIN", certificate_life_s=50.0))
+    world.add(Kubelet("n1", options, Random(1), EPOCH_S, certificate=OwnOne(50.0)))
     world.add(KubeProxy("n1", options, Random(2), EPOCH_S))
     with_objects(world, "t", "s0", "c0")
     world.run(12.0)

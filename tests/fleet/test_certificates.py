@@ -13,27 +13,30 @@ import pytest
 from harness.fleet.certificates import RotationState
 from harness.fleet.kubelet import Kubelet
 from harness.fleet.options import KubeletOptions
+from harness.wire.errors import ConfigError
 from harness.wire.request import Failure, TransportError
-from tests.fleet.builders import add_kubelet
+from tests.fleet.builders import OwnOne, add_kubelet
 from tests.fleet.fakeapi import EPOCH_S, Logged, Refusal, World, status_body
 
 LIFE_S = 1000.0
-SIGNED = {"conditions": [{"type": "Approved"}], "certificate": b64encode(b"PEM").decode()}
 
 
 def with_certificate(**options: Any) -> tuple[World, Kubelet]:
     world = World()
-    made = iter(range(100))
-    kubelet = Kubelet(
-        "n1",
-        KubeletOptions(events=False, **options),
-        Random(1),
-        EPOCH_S,
-        sign=lambda: b"request %d" % next(made),
-        certificate_life_s=LIFE_S,
-    )
+    options = {"events": False, **options}
+    kubelet = Kubelet("n1", KubeletOptions(**options), Random(1), EPOCH_S, certificate=OwnOne(LIFE_S))
     world.add(kubelet)
     return world, kubelet
+
+
+def signed(begins_s: float, ends_s: float) -> dict[str, Any]:
+    """The status of a request whose certificate lives from then till then, of the world's time."""
+    return approved(b"%f %f" % (begins_s, ends_s))
+
+
+def approved(certificate: bytes) -> dict[str, Any]:
+    encoded = b64encode(certificate).decode()
+    return {"status": {"conditions": [{"type": "Approved"}], "certificate": encoded}}
 
 
 def of_requests(world: World) -> list[str]:
@@ -50,6 +53,10 @@ def asked(world: World) -> None:
     world.run_until(lambda: "watch certificatesigningrequests" in of_requests(world), limit_s=LIFE_S)
 
 
+def wait_for_requests(world: World, count: int) -> None:
+    world.run_until(lambda: len(world.requests("create certificatesigningrequests")) == count)
+
+
 def test_it_is_asked_for_at_seventy_to_ninety_percent_of_the_old_ones_life() -> None:
     world, _ = with_certificate()
     asked(world)
@@ -61,24 +68,46 @@ def test_it_is_asked_for_at_seventy_to_ninety_percent_of_the_old_ones_life() -> 
         "watch certificatesigningrequests",
     ]
     body = msgspec.json.decode(created.request.body)
-    assert b64decode(body["spec"]["request"]) == b"request 0"
+    assert b64decode(body["spec"]["request"]) == b"-----BEGIN 0"
     assert body["spec"]["signerName"] == "kubernetes.io/kube-apiserver-client-kubelet"
     assert body["spec"]["usages"] == ["digital signature", "client auth"]
     assert created.request.client == "certificate"
+    assert body["metadata"] == {"generateName": "csr-"}
+    assert "expirationSeconds" not in body["spec"], "a kubelet leaves it to the cluster"
+
+
+def test_it_carries_the_labels_of_the_node_and_the_life_that_was_asked_for() -> None:
+    world, _ = with_certificate(labels=(("run", "r1"),), certificate_life_s=700)
+    asked(world)
+    body = msgspec.json.decode(world.requests("create certificatesigningrequests")[0].request.body)
+    assert body["metadata"]["labels"] == {"run": "r1"}
+    assert body["spec"]["expirationSeconds"] == 700
+
+
+@pytest.mark.parametrize(("seconds", "good"), [(0, True), (600, True), (599, False), (-1, False)])
+def test_no_life_is_asked_for_that_the_api_refuses(seconds: int, good: bool) -> None:
+    if good:
+        assert KubeletOptions(certificate_life_s=seconds).certificate_life_s == seconds
+        return
+    with pytest.raises(ConfigError, match=f"certificate_life_s={seconds}: at least 600, or 0"):
+        KubeletOptions(certificate_life_s=seconds)
 
 
 def test_a_new_certificate_closes_all_connections_at_the_next_look_and_every_watch_begins_anew() -> None:
     world, kubelet = with_certificate()
     asked(world)
-    world.change("certificatesigningrequests", "", name_of(world), {"status": SIGNED})
+    begins = world.now
+    world.change("certificatesigningrequests", "", name_of(world), signed(begins, begins + LIFE_S))
     world.run(world.now + 0.01)
-    assert world.certificates == [b"PEM"]
+    assert len(world.certificates) == 1
     assert world.closings == []
-    signed = world.now
-    world.run(signed + 10.5)
+    (took,) = [each.value for each in world.samples if each.name == "certificate_signing_ms"]
+    assert took == pytest.approx(6.0)  # two answers and an event, 2 ms each
+    heard = world.now
+    world.run(heard + 10.5)
     (closed, why), *more = world.closings
     assert (why, more) == ("new certificate", [])
-    assert closed - signed <= 10.0
+    assert closed - heard <= 10.0
     assert closed == pytest.approx(round(closed, -1))  # each 10 s since the kubelet's start
     again = [each for each in world.log if each.at >= closed and each.info.verb == "watch"]
     assert len(again) == len(world.watches) == 5
@@ -86,8 +115,45 @@ def test_a_new_certificate_closes_all_connections_at_the_next_look_and_every_wat
     asked_again = world.run_until(
         lambda: len(world.requests("create certificatesigningrequests")) == 2, limit_s=LIFE_S
     )
-    assert 700.0 <= asked_again - signed <= 900.0
+    assert 700.0 <= asked_again - begins <= 900.0
     kubelet.validate()
+
+
+def test_a_life_counts_from_the_certificates_own_beginning() -> None:
+    """As the signer of Kubernetes makes one of ten minutes: begun 5 min ago, it is due 330 to 510 s from now."""
+    world, _ = with_certificate()
+    asked(world)
+    now = world.now
+    world.change("certificatesigningrequests", "", name_of(world), signed(now - 300.0, now + 600.0))
+    again = world.run_until(lambda: len(world.requests("create certificatesigningrequests")) == 2)
+    assert 330.0 <= again - now <= 510.0
+
+
+def test_one_that_is_due_when_it_is_new_is_renewed_after_a_second_each() -> None:
+    world, _ = with_certificate()
+    asked(world)
+    for count in (2, 3):
+        now = world.now
+        world.change("certificatesigningrequests", "", name_of(world), signed(now - 300.0, now + 10.0))
+        wait_for_requests(world, count)
+        assert world.now - now == pytest.approx(1.0, abs=0.05)
+        world.run_until(lambda: of_requests(world)[-1].startswith("watch"))
+    assert len(world.certificates) == 2
+
+
+def test_a_certificate_that_is_none_is_asked_for_again() -> None:
+    for rubbish in (b"no certificate", b""):
+        world, _ = with_certificate()
+        asked(world)
+        status = (
+            approved(rubbish) if rubbish else {"status": {**approved(b"x")["status"], "certificate": "?"}}
+        )
+        world.change("certificatesigningrequests", "", name_of(world), status)
+        wait_for_requests(world, 2)
+        assert world.certificates == []
+        assert [each.labels for each in world.samples if each.name == "kubelet_certificates_failed"] == [
+            (("why", "unreadable"),)
+        ]
 
 
 def test_what_is_not_signed_within_fifteen_minutes_is_asked_for_again() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.fleet.pods import decode_pod
 from harness.fleet.podworker import Stage
 from tests.fleet.builders import add_kubelet, with_objects
 from tests.fleet.fakeapi import World
@@ -134,6 +135,25 @@ def test_a_pod_whose_containers_end_is_over(command: list[str], policy: str, pha
     assert condition(last, "Ready") == ("False", "PodFailed" if code else "PodCompleted")
     assert kubelet.pods.count(Stage.FINISHED) == 1
     assert world.get("pods", "t", "p") is not None  # nobody has deleted it
+
+
+@pytest.mark.parametrize(
+    ("image", "arguments", "seconds"),
+    [
+        ("r/perf-tests-util/request-benchmark:v1", ["informer", "--timeout=5m", "--count=1"], 300.0),
+        ("r/perf-tests-util/request-benchmark:v1", ["--v=4", "--timeout=90s"], 90.0),
+        ("r/perf-tests-util/request-benchmark:v1", ["patch"], -1.0),
+        ("r/other:v1", ["--timeout=5m"], -1.0),
+        ("r/perf-tests/sleep:v1", ["5s"], 5.0),
+    ],
+)
+def test_a_program_of_the_load_tests_runs_as_long_as_it_is_told(
+    image: str, arguments: list[str], seconds: float
+) -> None:
+    body = staged([{"name": "c", "image": image, "args": arguments}], restart="Never")
+    body["metadata"] |= {"namespace": "t", "uid": "u", "resourceVersion": "1"}
+    (container,) = decode_pod(msgspec.json.encode(body)).plan.containers
+    assert container.run_s == seconds
 
 
 def test_how_long_it_runs_follows_from_its_command_and_is_seen_at_the_next_relist() -> None:

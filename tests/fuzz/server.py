@@ -3,7 +3,9 @@
 Starts a pool of one member and sends it spoilt conversations on many connections, over TLS, as HTTP/1.1 and HTTP/2.
 Meanwhile a well-behaved client of its own asks and writes, one request after another. The run fails where the member's
 process ends, where its log holds a traceback, where the other client is not answered, or where the member's memory has
-grown without bound. The same seed sends the same bytes on each connection; how connections interleave is the machine's.
+grown without bound: over what it held when it had answered everything once, and for each connection of a crowd that
+stays open in the middle of its first request. The same seed sends the same bytes on each connection; how connections
+interleave is the machine's.
 """
 
 from __future__ import annotations
@@ -27,13 +29,25 @@ import psutil
 import yaml
 
 from harness.pool.emulated import EmulatedPool, PoolOptions
-from tests.fuzz.conversations import flood, http1, http2, spoil
+from tests.fuzz.conversations import PATHS, WRITES, flood, http1, http2, spoil
 
 CONNECTIONS = 16
 ANSWER_WITHIN_S = 10.0
 """For the other client, on a machine that is shared; a member that hangs does not answer at all."""
-MEMORY_LIMIT_BYTES = 600 << 20
 READ_FOR_S = 0.1
+HELD = 100
+"""Connections that are open at the same time, at the beginning, while a member has no memory to spare."""
+
+HELD_AFTER_BYTES = 100
+
+CONNECTION_BYTES = 64 << 10
+"""What a connection may cost a member, buffers of TLS and of what was half sent included."""
+
+ANSWER_BYTES = 4 << 20
+"""Answers on one connection that nobody takes: five of /metrics."""
+
+GROWTH_BYTES, GROWTH_BYTES_A_S = 40 << 20, 8 << 20
+"""What a member may grow by beside its connections, and each second: what is written to it stays."""
 
 
 @dataclass
@@ -45,7 +59,9 @@ class Outcome:
     ended: Counter[str] = field(default_factory=Counter)
     asked: int = 0
     slowest_s: float = 0.0
+    start_bytes: int = 0
     peak_bytes: int = 0
+    held_bytes: int = 0
     failures: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -53,7 +69,8 @@ class Outcome:
         text = (
             f"{self.sent} conversations, {self.sent_bytes / 1e6:.1f} MB sent; connections: {ways}\n"
             f"the other client asked {self.asked} times, at most {self.slowest_s * 1000:.0f} ms; "
-            f"the member held at most {self.peak_bytes / 1e6:.0f} MB"
+            f"the member held at most {self.peak_bytes / 1e6:.0f} MB, {self.start_bytes / 1e6:.0f} MB at the start, "
+            f"{self.held_bytes / HELD / 1e3:.0f} KB for each of {HELD} open connections"
         )
         return "\n".join([text, *(f"FAILED: {failure}" for failure in self.failures)])
 
@@ -69,8 +86,10 @@ def fuzz(seconds: float, seed: int) -> Outcome:
         pool.start()
         try:
             token, context = _access(pool.kubeconfig)
+            _ask_everything(pool.members[0].port, token, context)
+            outcome.start_bytes = _held(pool)
+            asyncio.run(_hold(outcome, pool, token, Random(seed)))
             asyncio.run(_fuzz(outcome, pool, token, context, seconds, seed))
-            _look(outcome, pool)
         finally:
             pool.stop()
         outcome.failures += died
@@ -182,21 +201,60 @@ def _other_client(outcome: Outcome, port: int, context: ssl.SSLContext, token: s
         connection.close()
 
 
+def _ask_everything(port: int, token: str, context: ssl.SSLContext) -> None:
+    """What a member makes at the first such request, and then keeps, is no growth: schemas, discovery, OpenAPI."""
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=ANSWER_WITHIN_S, context=context)
+    asked = [("GET", path, "", None) for path in PATHS] + [
+        (method, path, kind, json.dumps(value)) for method, path, kind, value in WRITES
+    ]
+    for method, path, kind, body in asked:
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
+        connection.request(method, path, body=body, headers=headers)
+        connection.getresponse().read()
+    connection.close()
+
+
+def _held(pool: EmulatedPool) -> int:
+    """Resident bytes of the member; 0 where it has gone."""
+    try:
+        return psutil.Process(pool.members[0].pid).memory_info().rss
+    except psutil.NoSuchProcess:
+        return 0
+
+
 async def _watch_memory(outcome: Outcome, pool: EmulatedPool, until: float) -> None:
+    began = time.monotonic()
     while time.monotonic() < until and not outcome.failures:
-        _look(outcome, pool)
+        held = _held(pool)
+        outcome.peak_bytes = max(outcome.peak_bytes, held)
+        allowed = GROWTH_BYTES + CONNECTIONS * (CONNECTION_BYTES + ANSWER_BYTES)
+        allowed += int(GROWTH_BYTES_A_S * (time.monotonic() - began))
+        if not held:
+            outcome.failures.append("the member has gone")
+        elif held > outcome.start_bytes + allowed:
+            outcome.failures.append(
+                f"the member holds {held / 1e6:.0f} MB, {outcome.start_bytes / 1e6:.0f} at the start"
+            )
         await asyncio.sleep(0.2)
 
 
-def _look(outcome: Outcome, pool: EmulatedPool) -> None:
-    try:
-        held = psutil.Process(pool.members[0].pid).memory_info().rss
-    except psutil.NoSuchProcess:
-        outcome.failures.append("the member has gone")
-        return
-    outcome.peak_bytes = max(outcome.peak_bytes, held)
-    if held > MEMORY_LIMIT_BYTES:
-        outcome.failures.append(f"the member holds {held / 1e6:.0f} MB")
+async def _hold(outcome: Outcome, pool: EmulatedPool, token: str, rng: Random) -> None:
+    """Many connections, each in the middle of its first request."""
+    before, port = _held(pool), pool.members[0].port
+    writers = []
+    for number in range(HELD):
+        alpn = "h2" if number % 2 else "http/1.1"
+        data = (http2 if alpn == "h2" else http1)(rng, token)
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=_client_context(alpn))
+        writer.write(data[:HELD_AFTER_BYTES])
+        writers.append(writer)
+    await asyncio.gather(*(writer.drain() for writer in writers))
+    await asyncio.sleep(READ_FOR_S)
+    outcome.held_bytes = max(0, _held(pool) - before)
+    for writer in writers:
+        writer.transport.abort()
+    if outcome.held_bytes > HELD * CONNECTION_BYTES:
+        outcome.failures.append(f"each of {HELD} connections takes {outcome.held_bytes / HELD / 1e3:.0f} KB")
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,8 +34,8 @@ class FakeTimers:
     def now(self) -> float:
         return self.time
 
-    def call_at(self, when: float, callback: Callable[[], object]) -> FakeTimer:
-        timer = FakeTimer(when, callback)
+    def call_at(self, when: float, callback: Callable[..., object], *arguments: Any) -> FakeTimer:
+        timer = FakeTimer(when, partial(callback, *arguments))
         self.timers.append(timer)
         return timer
 

@@ -56,10 +56,10 @@ class Outcome:
         return sum(read_table(self.record, "requests")["count"].to_pylist())
 
 
-def command(record: Path, *arguments: str) -> list[str]:
+def command(record: Path, *arguments: str, locustfile: str = "kubelets") -> list[str]:
     return [
         *(sys.executable, "-m", "locust", "--headless", "--only-summary"),
-        *("-f", str(ROOT / "locustfiles" / "kubelets.py"), "-u", "5", "-r", "50"),
+        *("-f", str(ROOT / "locustfiles" / f"{locustfile}.py"), "-u", "5", "-r", "50"),
         *("--scrape-interval", "1", "--record", str(record), *arguments),
     ]
 
@@ -72,16 +72,21 @@ def free_port() -> int:
 class Play:
     """One run. The processes are told apart by a variable in their environment, which children inherit."""
 
-    def __init__(self, record: Path, *arguments: str, workers: int = 0) -> None:
+    def __init__(self, record: Path, *arguments: str, workers: int = 0, locustfile: str = "kubelets") -> None:
         self.record = record
         self._environ = {**os.environ, "SWARMLET_TEST": str(record)}
         port = str(free_port())
         self._output = record.with_name(record.name + ".out")
         role = ("--master", "--expect-workers", str(workers)) if workers else ()
         self.master = self._start(
-            command(record, *role, "--master-bind-port", port, "--master-port", port, *arguments)
+            command(
+                record,
+                *(*role, "--master-bind-port", port, "--master-port", port, *arguments),
+                locustfile=locustfile,
+            )
         )
-        worker = [sys.executable, "-m", "locust", "-f", str(ROOT / "locustfiles" / "kubelets.py"), "--worker"]
+        path = ROOT / "locustfiles" / f"{locustfile}.py"
+        worker = [sys.executable, "-m", "locust", "-f", str(path), "--worker"]
         self.workers = [self._start([*worker, "--master-port", port]) for _ in range(workers)]
 
     def _start(self, line: list[str]) -> subprocess.Popen[bytes]:

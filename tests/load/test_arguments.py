@@ -56,6 +56,7 @@ def test_no_argument_is_needed() -> None:
     assert (options.kubelets, options.spawn_rate, options.run_time_s) == (20, 50.0, None)
     assert options.pool.members == 1
     assert options.pool.nodes == 20
+    assert (options.executors, options.allow_exec) == (0, False)
     assert Path(options.scenario).name == "density.yaml"
     assert options.record.parent == Path("reports/runs")
 
@@ -123,6 +124,8 @@ def test_endpoints_are_separated_by_commas() -> None:
         (("--fault", "stall-informer at=5s", "-H", "http://h:1"), ["emulated"]),
         (("--pool-host", "localhost"), ["host", "'localhost'"]),
         (("--goaway-chance", "0.03"), ["goaway-chance", "0.02"]),
+        (("--executors", "0"), ["--executors 0", "above 0", "auto"]),
+        (("--executors", "many"), ["--executors many", "above 0", "auto"]),
         (("--shutdown-delay", "-1"), ["shutdown-delay"]),
         (("--feature-gates", "ListFromCacheSnapshot"), ["feature-gates", "ListFromCacheSnapshot"]),
         (("--pool-port", "80"), ["80", "1024"]),
@@ -183,3 +186,9 @@ def test_a_fleet_may_be_told_what_its_kubelets_do() -> None:
     assert options.fleet == {"kube_proxy": True, "qps": 10.0, "watch_list": False}
     with pytest.raises(ConfigError, match=r"--fleet kube_prox=true: .* did you mean kube_proxy"):
         parse("--fleet", "kube_prox=true")
+
+
+def test_executors_are_a_number_or_as_many_as_are_needed() -> None:
+    assert parse("--executors", "3").executors == 3
+    assert parse("--executors", "auto").executors == 0
+    assert parse("--allow-exec").allow_exec

@@ -1,22 +1,31 @@
-"""Fleets whose connections break: HTTP/1.1 alone, a member that sends GOAWAY, a proxy that cuts every connection.
+"""Fleets whose connections break or whose credentials end: HTTP/1.1 alone, a member that sends GOAWAY, a proxy that
+cuts every connection, client certificates, a token.
 
 Every kubelet recovers, no request is counted twice, and the record says how often what happened.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import ssl
+import time
+import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 import yaml
 
+from harness.apiserver.auth.accounttokens import AccountTokens, Ref
 from harness.observe.record import read_table
 from harness.pool.emulated import EmulatedPool, PoolOptions
+from harness.pool.stores import StoreOptions
 from tests.cutting import CuttingProxy
 from tests.load.plays import TINY, Outcome, Play
 
@@ -73,11 +82,74 @@ def cut(folder: Path) -> Cut:
         pool.stop()
 
 
+def renewed(folder: Path) -> Outcome:
+    """Certificates that are due for renewal as soon as they are made, since their life began 5 min before."""
+    lifetime = ("--identity", "certificate", "--cluster-signing-duration", "30")
+    arguments = ("--scenario", "none", "--cores", "host", "-t", "25s", "--members", "2", *lifetime)
+    return Play(folder, *arguments, "--json-file", str(folder)).end()
+
+
+def refreshed(folder: Path) -> Outcome:
+    """A master with two workers, and a token that ends while they run; its file is replaced before, and not looked at
+    within the minute unless a server refuses the old one."""
+    kubeconfig, file = folder.with_name("token.kubeconfig"), folder.with_name("token")
+    store = StoreOptions(data_dir=str(folder.with_name("data")))
+    options = PoolOptions(nodes=KUBELETS, cores="host", kubeconfig=str(kubeconfig), store=store)
+    pool = EmulatedPool(options, lambda _: None)
+    try:
+        pool.start()
+        grant(kubeconfig)
+        file.write_text(token(folder.with_name("data"), 25))
+        config = yaml.safe_load(kubeconfig.read_text())
+        config["users"][0]["user"] = {"tokenFile": str(file)}
+        kubeconfig.write_text(yaml.safe_dump(config))
+        arguments = ("--scenario", "none", "-t", "32s", "--kubeconfig", str(kubeconfig))
+        play = Play(folder, *arguments, "--json-file", str(folder), workers=2)
+        play.wait_for_event("target-ready")
+        fresh = file.with_suffix(".new")
+        fresh.write_text(token(folder.with_name("data"), 600))
+        fresh.replace(file)
+        return play.end()
+    finally:
+        pool.stop()
+
+
+RUNNER = "runner"  # of kube-system
+
+
+def grant(kubeconfig: Path) -> None:
+    """Make the service account an administrator, as the pool's own."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    binding = {
+        "metadata": {"name": RUNNER},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": RUNNER, "namespace": "kube-system"}],
+    }
+    request = urllib.request.Request(
+        f"{cluster['server']}/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        json.dumps(binding).encode(),
+        {"Authorization": f"Bearer {user['token']}", "Content-Type": "application/json"},
+    )
+    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    with urllib.request.urlopen(request, context=ssl.create_default_context(cadata=authority)) as answer:
+        assert answer.status == 201
+
+
+def token(data: Path, seconds: int) -> str:
+    """Of that account, signed by the pool's own key: the API gives none that ends so soon."""
+    key = (data / "keys" / "token.key").read_bytes()
+    return (
+        AccountTokens(key, time.time, Random(seconds)).issue("kube-system", Ref(RUNNER, "1"), seconds).token
+    )
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], Any]:
     folder = tmp_path_factory.mktemp("recovery")
+    plays = (http1, goaway, cut, renewed, refreshed)
     with ThreadPoolExecutor(3) as executor:
-        started = {play: executor.submit(play, folder / play.__name__) for play in (http1, goaway, cut)}
+        started = {play: executor.submit(play, folder / play.__name__) for play in plays}
         for future in started.values():
             future.exception()
     return lambda play: started[play].result()
@@ -103,6 +175,11 @@ def answered(outcome: Outcome, verb: str, name: str, code: int) -> int:
     rows = read_table(outcome.record, "requests").to_pylist()
     keys = ("kubelet", verb, name, code)
     return sum(r["count"] for r in rows if (r["user"], r["verb"], r["name"], r["code"]) == keys)
+
+
+def with_code(outcome: Outcome, code: int) -> int:
+    rows = read_table(outcome.record, "requests").to_pylist()
+    return sum(row["count"] for row in rows if row["code"] == code)
 
 
 def test_http1_alone_is_enough(results: Callable[[Any], Any]) -> None:
@@ -135,3 +212,34 @@ def test_every_kubelet_comes_back_after_every_cut(results: Callable[[Any], Any])
     opened = sum(answered(outcome, verb, "pods", 200) for verb in ("watch", "watchlist"))
     assert opened >= 2 * KUBELETS
     assert opened % KUBELETS == 0, "every kubelet's watch, after every cut"
+
+
+def test_certificates_are_renewed_before_they_end(results: Callable[[Any], Any]) -> None:
+    outcome = results(renewed)
+    assert_counted_once(outcome)
+    assert with_code(outcome, 401) == 0
+    samples = read_table(outcome.record, "samples").to_pylist()
+    counts = Counter[tuple[str, str]]()
+    for row in samples:
+        counts[row["name"], row["labels"]] += row["count"]
+    closed = counts["connections_closed", "why=new certificate"]
+    assert closed >= KUBELETS, "each kubelet's at least once: it looks each 10 s"
+    assert counts["certificate_signing_ms", ""] >= closed
+    assert connections(outcome)["closed"] == closed
+    assert "lost" not in connections(outcome)
+    assert answered(outcome, "create", "nodes", 201) == KUBELETS
+
+
+def test_a_token_that_ends_is_replaced_on_every_worker(results: Callable[[Any], Any]) -> None:
+    outcome = results(refreshed)
+    assert_counted_once(outcome)
+    assert outcome.worker_codes == [0, 0]
+    (renewal,) = outcome.events("credentials-renewed")
+    refusals = with_code(outcome, 401)
+    assert refusals >= 1, "what was sent before the fresh one came"
+    assert outcome.events("credentials-refused"), "by whom the master heard of it"
+    rows = read_table(outcome.record, "requests").to_pylist()
+    after = [row for row in rows if row["t"] >= renewal["t"] + 3 and row["user"] == "kubelet"]
+    assert sum(row["count"] for row in after if row["name"] == "leases" and row["code"] == 200) >= KUBELETS
+    assert not any(row["code"] == 401 for row in after)
+    assert outcome.manifest.marks == []

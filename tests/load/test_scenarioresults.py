@@ -82,3 +82,5 @@ def test_without_histograms_it_is_skipped_aloud(results: ScenarioResults, tmp_pa
     slos = results.finish(tmp_path)
     assert (slos.measurements, slos.skipped) == ([], ["APIResponsivenessPrometheus slo"])
     assert {path.name for path in (tmp_path / FOLDER).iterdir()} == {"junit.xml", "generatedConfig_tiny.yaml"}
+    junit = (tmp_path / FOLDER / "junit.xml").read_text()
+    assert '<skipped message="no member\'s /metrics was scraped" />' in junit

@@ -20,6 +20,7 @@ from harness.observe.record import read_events, read_manifest, read_table
 from harness.pool.emulated import PoolOptions
 from harness.transport.credentials import Credentials
 from harness.wire.errors import ConfigError
+from tests.conftest import DATA
 from tests.load.fakes import FakeRunner, client
 from tests.load.plays import TINY
 
@@ -55,7 +56,7 @@ class Makes:
         self.made: list[Session] = []
 
     def __call__(self, *, members: int = 1, **options: Any) -> Session:
-        environment = SimpleNamespace(runner=self.runner, swarmlet_context=None)
+        environment = SimpleNamespace(runner=self.runner, swarmlet_context=None, user_classes=[])
         given = {"scenario": TINY, "run_time_s": 60.0, "record": self.folder / "run", **options}
         run = RunOptions(
             kubelets=5, spawn_rate=5.0, seed=1, pool=PoolOptions(members=members), overrides=(), **given
@@ -149,6 +150,43 @@ def test_a_lost_worker_ends_the_run(make: Makes, how: str) -> None:
     session.look()
     assert session.over
     assert ended(session) == ("failed", 1, [("worker 1 was lost, and its kubelets with it", True)])
+
+
+def test_a_lost_worker_that_shared_the_operations_is_told_as_such(make: Makes) -> None:
+    session = make()
+    session.look()
+    session.desk.crew = {"worker-0", "worker-1"}
+    del make.runner.workers["w1"]
+    session.look()
+    text = "worker 1 was lost, and its kubelets and its share of the operations with it"
+    assert ended(session) == ("failed", 1, [(text, True)])
+
+
+def test_an_executor_that_fell_silent_makes_the_run_invalid(make: Makes) -> None:
+    session = make()
+    session.tell("executor-lost", {"message": "executor worker-1 has said nothing for 20 s"})
+    session.tell("scenario-ended", {"failures": ["it did"], "violations": []})
+    assert ended(session) == ("failed", 1, [("executor worker-1 has said nothing for 20 s", True)])
+
+
+def test_a_restart_is_told_and_its_process_measured(make: Makes, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = make()
+    watched: list[tuple[str, int]] = []
+    monkeypatch.setattr(session._scraping, "watch", lambda *process: watched.append(process))
+    session._pool_says({"kind": "member-ended", "member": "member-0", "seconds": 1.0, "code": 0})
+    session._pool_says({"kind": "member-restarted", "member": "member-0", "seconds": 4.0, "pid": 77})
+    assert watched == [("member-0", 77)]
+    session.over = True
+    session._end(sessions.Status.COMPLETED)
+    ended(session)
+    assert kinds(session) == ["member-ended", "member-restarted", "run-ended"]
+
+
+def test_a_scenario_with_commands_is_refused_unless_they_are_allowed(make: Makes, tmp_path: Path) -> None:
+    commands = str(DATA / "scenarios" / "spread.yaml")
+    with pytest.raises(ConfigError, match=r"spread\.yaml:\d+: .*; --allow-exec allows it"):
+        make(scenario=commands, record=tmp_path / "refused")
+    assert make(scenario=commands, record=tmp_path / "allowed", allow_exec=True).options.allow_exec
 
 
 def test_a_worker_that_comes_later_is_no_loss(make: Makes) -> None:
@@ -279,6 +317,14 @@ def test_a_measurement_that_was_skipped_is_marked_but_spoils_nothing(make: Makes
     session.over = True
     assert ended(session)[2] == [("not measured: Prometheus (not here)", False)]
     assert session.record.manifest.results["measurements"] == [found]
+
+
+def test_a_prometheus_that_ends_costs_its_answers_and_not_the_run(make: Makes) -> None:
+    session = make()
+    session._process_exited("prometheus", 2)
+    assert not session.over
+    session.tell("scenario-ended", {"failures": [], "violations": []})
+    assert ended(session) == ("completed", 1, [("prometheus ended unasked (exit code 2)", False)])
 
 
 def test_faults_wait_for_the_load_and_end_with_the_run(make: Makes) -> None:

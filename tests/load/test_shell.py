@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from harness.client.machine import (
@@ -236,3 +237,19 @@ def test_a_machine_hears_in_which_encoding_a_watch_is_answered() -> None:
     sink.on_head(200, {"content-type": "application/vnd.kubernetes.protobuf;stream=watch"}, "member-0")
     opened = [event for _, event in world.machine.events if isinstance(event, Opened)]
     assert [each.content_type for each in opened] == ["application/vnd.kubernetes.protobuf;stream=watch"]
+
+
+def test_a_body_that_nobody_reads_is_counted_and_not_kept() -> None:
+    world = World([Send(KEY, msgspec.structs.replace(GET, discards=True))])
+    world.transport.answer(0, 200, b"abc", b"de")
+    (event,) = world.machine.seen
+    assert isinstance(event, Answered)
+    assert (event.response.body, event.response.discarded_bytes) == (b"", 5)
+
+
+def test_a_refusals_body_is_kept_whatever_was_asked_for() -> None:
+    world = World([Send(KEY, msgspec.structs.replace(GET, discards=True))])
+    world.transport.answer(0, 404, b"abc", b"de")
+    (event,) = world.machine.seen
+    assert isinstance(event, Answered)
+    assert (event.response.body, event.response.discarded_bytes) == (b"abcde", 0)

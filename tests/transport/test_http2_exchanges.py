@@ -155,16 +155,6 @@ def test_a_sink_that_raises_loses_its_stream_and_nothing_else(serve, connect, ca
     assert peer.accepted == 1
 
 
-def test_the_handle_tells_when_the_request_was_sent(serve, connect, timers):
-    transport = connect(serve(Http2Peer(echo)))
-    before = timers.now()
-    sink = Recorder()
-    handle = transport.send(get(), sink)
-    after = timers.now()
-    sink.until_end()
-    assert before <= handle.sent_at <= after
-
-
 def test_requests_sent_from_a_sink_go_out_on_the_same_connection(serve, connect):
     peer = serve(Http2Peer(echo))
     transport = connect(peer)

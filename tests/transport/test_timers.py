@@ -8,7 +8,7 @@ from gevent.event import Event
 
 from harness.transport import dispatch
 from harness.transport.dispatch import Dispatcher
-from harness.transport.timers import COMPACT_ABOVE, Timers
+from harness.transport.timers import COMPACT_ABOVE, FAR_S, GRAIN_S, Timers
 
 
 def wait_for(event: Event) -> None:
@@ -25,6 +25,28 @@ def test_timers_run_in_order_of_their_time_then_of_their_making(timers):
     timers.call_at(now + 0.01, lambda: order.append("fourth"))
     wait_for(done)
     assert order == ["first", "second", "third", "fourth"]
+
+
+def test_what_is_far_off_is_due_together_and_never_before_its_time(timers):
+    far = timers.now() + FAR_S + 1
+    far -= far % GRAIN_S  # three moments of one hundredth of a second
+    armed = [timers.call_at(far + share * GRAIN_S, lambda: None) for share in (0.1, 0.5, 0.9)]
+    together = {timer.when for timer in armed}
+    assert len(together) == 1
+    assert together.pop() >= far + 0.9 * GRAIN_S
+    soon = timers.now() + FAR_S / 2
+    armed.append(timers.call_at(soon, lambda: None))
+    assert armed[-1].when == soon
+    for timer in armed:
+        timer.cancel()
+
+
+def test_a_timer_is_given_its_arguments(timers):
+    given, done = [], Event()
+    timers.call_later(0.0, given.append, "argument")
+    timers.call_later(0.01, done.set)
+    wait_for(done)
+    assert given == ["argument"]
 
 
 def test_a_timer_never_runs_before_its_time(timers):

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 
-DURATION_S = 365 * 24 * 3600  # --cluster-signing-duration
 _LEAST_S = 600
 _BACKDATE = datetime.timedelta(minutes=5)
 _SHORT_S = 8 * 3600  # what lives no longer than this is not made shorter by its backdating
@@ -32,9 +31,11 @@ _EXTENDED = {"client auth": "CLIENT_AUTH", "server auth": "SERVER_AUTH", "any": 
 
 
 class Signer:
-    """An authority, given as PEM; read on its first use. `wall` gives seconds since 1970."""
+    """An authority, given as PEM; read on its first use. `wall` gives seconds since 1970, `duration_s` is the longest
+    that a certificate lives (--cluster-signing-duration), 5 min before its making not counted."""
 
-    def __init__(self, certificate: bytes, key: bytes, wall: Callable[[], float]) -> None:
+    def __init__(self, certificate: bytes, key: bytes, wall: Callable[[], float], duration_s: float) -> None:
+        self._duration_s = duration_s
         self._pem = certificate
         self._key_pem = key
         self._wall = wall
@@ -46,7 +47,8 @@ class Signer:
 
         issuer, key = self._authority
         now = datetime.datetime.fromtimestamp(self._wall(), datetime.UTC)
-        life_s = DURATION_S if seconds is None else min(DURATION_S, max(_LEAST_S, seconds))
+        longest_s = self._duration_s
+        life_s = longest_s if seconds is None else min(longest_s, max(_LEAST_S, seconds))
         begins = now - _BACKDATE
         ends = (begins if life_s > _SHORT_S else now) + datetime.timedelta(seconds=life_s)
         builder = (

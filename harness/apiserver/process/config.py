@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.apiserver.options import SIGNING_DURATION_S
 from harness.apiserver.store.etcd3.endpoints import EtcdServers
 
 ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": "16777216", "MALLOC_TRIM_THRESHOLD_": "16777216"}
@@ -49,6 +50,7 @@ class MemberConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     service_cluster_ip: str = "10.0.0.1"
     client_ca: str = ""
     signing_key: str = ""
+    signing_duration_s: float = SIGNING_DURATION_S
     faults: tuple[str, ...] = ()
     shutdown_delay_s: float = 0.0
     event_ttl_s: float = 3600.0

@@ -151,7 +151,9 @@ def _options(config: MemberConfig, port: int) -> MemberOptions:
         priority_and_fairness=config.priority_and_fairness,
         node_authorizer=NodeAuthorizerOptions.parse(config.node_authorizer, config.name),
         service_cluster_ip=config.service_cluster_ip,
+        default_storage_class=True,  # a pool stands for a cluster, in which a StatefulSet's claims get volumes
         signing_ca=_signing_ca(config),
+        signing_duration_s=config.signing_duration_s,
         event_ttl_s=config.event_ttl_s,
         feature_gates=FeatureGates.parse(config.feature_gates),
         protobuf_answers=config.protobuf_answers,

@@ -180,7 +180,8 @@ class StatefulSetStrategy(WorkloadStrategy):
         if kind not in (_ROLLING, "OnDelete"):
             detail = f"must be '{_ROLLING}' or 'OnDelete'"
             errors.append(invalid_value("spec.updateStrategy", spec["updateStrategy"], detail))
-        return errors + workload_errors(spec, "statefulset") + count_errors(spec, "minReadySeconds")
+        mounted = _with_claims(spec)
+        return errors + workload_errors(mounted, "statefulset") + count_errors(spec, "minReadySeconds")
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         if _fixed(new["spec"]) != _fixed(old["spec"]):
@@ -190,6 +191,18 @@ class StatefulSetStrategy(WorkloadStrategy):
 
 def _fixed(spec: Object) -> Object:
     return {key: value for key, value in spec.items() if key not in _STATEFUL_MAY_CHANGE}
+
+
+def _with_claims(spec: Object) -> Object:
+    """`spec` with its claims among the template's volumes, which is how its pods get them: a container mounts either
+    (the union that ValidatePodTemplateSpecForStatefulSet, kk/pkg/apis/apps/validation, looks at)."""
+    claims = [{"name": claim["metadata"].get("name", "")} for claim in spec.get("volumeClaimTemplates") or ()]
+    if not claims:
+        return spec
+    template = spec["template"]
+    names = {claim["name"] for claim in claims}
+    volumes = [each for each in template["spec"].get("volumes") or () if each.get("name") not in names]
+    return {**spec, "template": {**template, "spec": {**template["spec"], "volumes": [*volumes, *claims]}}}
 
 
 def _default_claim(claim: Object) -> None:

@@ -1,16 +1,26 @@
 """APIResponsivenessPrometheus: the SLO of API calls, between two moments of a test.
 
-The figures are the members' own histograms, which the run's scraper keeps; no worker sees them. So gather only says
-which time and which limits are meant (a `slo-window` note), and who owns the record computes it at the end of the run
-(`harness.clusterloader.slo`).
+The figures are the members' own histograms, which the run's scraper keeps; no worker sees them. So gather says which
+time and which limits are meant (a `slo-window` note), and who owns the record computes it at the end of the run
+(`harness.clusterloader.slo`). Where there is a Prometheus, upstream's queries are asked, and theirs is the summary of
+upstream's name and the verdict; the run's own then stands beside it as ``<summary>_scraped``, and for each member.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from harness.clusterloader.measurements.base import Call, MeasurementError, Outcome, unknown_action
-from harness.clusterloader.slo import SINGLE_RESOURCE_S, Limits, custom_limits
+from harness.clusterloader.measurements import sloqueries
+from harness.clusterloader.measurements.base import Call, MeasurementError, Outcome, Result, unknown_action
+from harness.clusterloader.measurements.prometheus import Window
+from harness.clusterloader.slo import (
+    SINGLE_RESOURCE_S,
+    Limits,
+    custom_limits,
+    figures,
+    perf_data,
+    violations,
+)
 
 
 class APIResponsiveness:
@@ -25,21 +35,50 @@ class APIResponsiveness:
         elif action == "gather":
             if self._start_s is None:
                 raise MeasurementError("APIResponsivenessPrometheus has not been started")
-            limits = _limits(call)
-            runtime.note(
-                "slo-window",
-                identifier=call.identifier,
-                step=call.step,
-                from_s=self._start_s,
-                until_s=runtime.wall_s,
-                limits=msgspec.to_builtins(limits),
-            )
+            return await self._gather(call, Window(runtime, self._start_s, runtime.wall_s))
         else:
             raise unknown_action(action, "start", "gather")
         return Outcome()
 
+    async def _gather(self, call: Call, window: Window) -> Outcome:
+        limits = _limits(call)
+        if not call.runtime.prometheus:
+            _leave_to_the_record(call, window, limits)
+            return Outcome()
+        try:
+            found = await sloqueries.latencies(window, simple=limits.simple)
+        except MeasurementError:
+            _leave_to_the_record(call, window, limits)
+            raise
+        if not found:
+            lacking = (
+                "the members' histograms" if limits.simple else f"the recording rule {sloqueries.RECORDED}"
+            )
+            message = (
+                f"{call.identifier}: Prometheus has no samples of {lacking}; the run's own scrapes are used"
+            )
+            call.runtime.note("warning", message=message)
+            _leave_to_the_record(call, window, limits)
+            return Outcome()
+        beside = msgspec.structs.replace(limits, name=f"{limits.name}_scraped", enforced=False)
+        _leave_to_the_record(call, window, beside)
+        missed = violations(found, limits) if limits.enforced else []
+        result = Result(limits.name, dict(figures(found)), perf_data(found))
+        return Outcome((result,), f"top latency metric: {'; '.join(missed)}" if missed else "")
+
     def dispose(self) -> None:
         """Nothing runs."""
+
+
+def _leave_to_the_record(call: Call, window: Window, limits: Limits) -> None:
+    call.runtime.note(
+        "slo-window",
+        identifier=call.identifier,
+        step=call.step,
+        from_s=window.since_s,
+        until_s=window.until_s,
+        limits=msgspec.to_builtins(limits),
+    )
 
 
 def _limits(call: Call) -> Limits:

@@ -32,10 +32,12 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Outcome(NamedTuple):
-    """What a call gives. `failure` is "" where it passed: a threshold that is exceeded still has its results."""
+    """What a call gives. `failure` is "" where it passed: a threshold that is exceeded still has its results.
+    `skipped` is why the results say nothing, "" where they do."""
 
     results: tuple[Result, ...] = ()
     failure: str = ""
+    skipped: str = ""
 
 
 class Params:
@@ -43,6 +45,11 @@ class Params:
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._given = given
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """All of them, as they stand in the config."""
+        return self._given
 
     def with_(self, **values: object) -> Params:
         """These, and `values` instead of those of their names."""
@@ -97,7 +104,7 @@ class Params:
             return default_s
         text = self.text(key)
         try:
-            return parse_duration(text)
+            return float(parse_duration(text))  # a plain one: notes are encoded
         except ValueError as error:
             raise MeasurementError(f"params.{key}: {error}") from error
 
@@ -147,9 +154,14 @@ class Call(NamedTuple):
     """Of the automanaged namespaces."""
 
     def skip(self, method: str, reason: str) -> None:
-        """Say that a part of a measurement is skipped."""
+        """Say that a part of a measurement is skipped; the rest of it is not."""
         self.runtime.note(
-            "skipped-measurement", method=method, identifier=self.identifier, step=self.step, reason=reason
+            "skipped-measurement",
+            method=method,
+            identifier=self.identifier,
+            step=self.step,
+            reason=reason,
+            part=True,
         )
 
 

@@ -14,7 +14,6 @@ from harness.client.store import Change, Changed, Decode, decoder_for
 from harness.clusterloader.measurements.controllers import ControllerMeta, ControllerStatus
 from harness.clusterloader.measurements.nodes import NodeView, Taint
 
-_EFFECTS = ("NoSchedule", "NoExecute")
 _TOLERATED = (  # what the DaemonSet controller adds to its pods (daemonset_util.go: AddOrUpdateDaemonPodTolerations)
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -102,7 +101,7 @@ class TemplateSpec(msgspec.Struct, gc=False, rename="camel"):
         required = affinity.required if affinity is not None else None
         if required is not None and not any(term.match(node) for term in required.node_selector_terms or ()):
             return False
-        return all(self._tolerates(taint) for taint in node.spec.taints or () if taint.effect in _EFFECTS)
+        return all(self._tolerates(taint) for taint in node.keeping_away)
 
     def _tolerates(self, taint: Taint) -> bool:
         return (taint.key, taint.effect) in _TOLERATED or any(

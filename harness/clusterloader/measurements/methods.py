@@ -12,20 +12,35 @@ from typing import Literal, NamedTuple
 from harness.clusterloader.measurements.apiavailability import APIAvailability
 from harness.clusterloader.measurements.apiresponsiveness import APIResponsiveness
 from harness.clusterloader.measurements.base import Measurement, Params, unknown_action
+from harness.clusterloader.measurements.ciliumendpoints import CiliumEndpoints
+from harness.clusterloader.measurements.containerrestarts import ContainerRestarts
 from harness.clusterloader.measurements.controlledpods import WaitForControlledPodsRunning
+from harness.clusterloader.measurements.exec import Exec
 from harness.clusterloader.measurements.finishedjobs import WaitForFinishedJobs
 from harness.clusterloader.measurements.genericobjects import WaitForGenericK8sObjects
+from harness.clusterloader.measurements.genericquery import GenericQueries, queries_of
 from harness.clusterloader.measurements.joblifecycle import JobLifecycleLatency
+from harness.clusterloader.measurements.latencyqueries import (
+    MetricsServer,
+    NetworkProgrammingLatency,
+    NodeLocalDNSLatency,
+)
 from harness.clusterloader.measurements.podstartup import PodStartupLatency
+from harness.clusterloader.measurements.prometheus import Gatherer, maker
+from harness.clusterloader.measurements.restartapiserver import RestartApiserver
 from harness.clusterloader.measurements.runningpods import WaitForRunningPods
+from harness.clusterloader.measurements.schedulerqueries import SchedulingMetrics
+from harness.clusterloader.measurements.schedulerqueries import SchedulingThroughput as PrometheusThroughput
 from harness.clusterloader.measurements.schedulingthroughput import SchedulingThroughput
 from harness.clusterloader.measurements.servicecreation import ServiceCreationLatency
 from harness.clusterloader.measurements.sleep import Sleep
+from harness.clusterloader.measurements.slomeasurement import SLOMeasurement
 from harness.clusterloader.measurements.systempods import SystemPodMetrics
 from harness.clusterloader.measurements.testmetrics import TestMetrics
 from harness.clusterloader.measurements.timer import Timer
 from harness.clusterloader.measurements.volumes import WaitForAvailablePVs, WaitForBoundPVCs
 from harness.clusterloader.measurements.waitfornodes import WaitForNodes
+from harness.clusterloader.measurements.windowsusage import WindowsResourceUsage
 
 Kind = Literal["text", "integer", "number", "boolean", "duration", "texts"]
 
@@ -35,9 +50,13 @@ class Takes(NamedTuple):
 
     required: Mapping[str, Kind] = {}
     optional: Mapping[str, Kind] = {}
+    further: Callable[[Params], object] | None = None
+    """Reads what is more than one value of a kind; raises MeasurementError."""
 
     def check(self, params: Params) -> None:
         """Raises MeasurementError naming the first parameter that is missing or of another type."""
+        if self.further is not None:
+            self.further(params)
         for name, kind in (*self.required.items(), *self.optional.items()):
             if name in self.required or params.has(name):
                 getattr(params, kind)(name)
@@ -59,8 +78,79 @@ class Method(NamedTuple):
         self.actions[action].check(params)
 
 
+def _by_promql(method: str, gatherer: Callable[[], Gatherer], start: Takes, gather: Takes) -> Method:
+    """One of PROMETHEUS; `start` and `gather` are what it takes beside what all of these take."""
+    client: dict[str, Kind] = {"prometheusClient": "text"}
+    ending: dict[str, Kind] = {**client, "enableViolations": "boolean"}
+    return Method(
+        maker(method, gatherer),
+        {
+            "start": start._replace(optional={**client, **start.optional}),
+            "gather": gather._replace(optional={**ending, **gather.optional}),
+        },
+    )
+
+
 _SELECT: dict[str, Kind] = {"namespace": "text", "labelSelector": "text", "fieldSelector": "text"}
 _NOTHING = Takes()
+
+PROMETHEUS: dict[str, Method] = {
+    "SLOMeasurement": Method(
+        SLOMeasurement, {"start": _NOTHING, "gather": Takes({}, {"enableViolations": "boolean"})}
+    ),
+    **{
+        name: _by_promql(name, gatherer, start, gather)
+        for name, gatherer, start, gather in (
+            ("GenericPrometheusQuery", GenericQueries, Takes(further=queries_of), _NOTHING),
+            (
+                "CiliumEndpointPropagationDelay",
+                CiliumEndpoints,
+                Takes({}, {"bucketSLO": "number", "percentileSLO": "number"}),
+                _NOTHING,
+            ),
+            (
+                "ContainerRestarts",
+                ContainerRestarts,
+                _NOTHING,
+                Takes(
+                    {},
+                    {
+                        "customAllowedRestarts": "text",
+                        "defaultAllowedRestarts": "integer",
+                        "failureEnabled": "boolean",
+                    },
+                ),
+            ),
+            ("MetricsServerPrometheus", MetricsServer, _NOTHING, _NOTHING),
+            (
+                "NetworkProgrammingLatency",
+                NetworkProgrammingLatency,
+                Takes({"threshold": "duration"}),
+                _NOTHING,
+            ),
+            (
+                "NodeLocalDNSLatencyPrometheus",
+                NodeLocalDNSLatency,
+                _NOTHING,
+                Takes({}, {"threshold": "duration"}),
+            ),
+            ("PrometheusSchedulingMetrics", SchedulingMetrics, _NOTHING, _NOTHING),
+            (
+                "SchedulingThroughputPrometheus",
+                PrometheusThroughput,
+                _NOTHING,
+                Takes({}, {"threshold": "number"}),
+            ),
+            (
+                "WindowsResourceUsagePrometheus",
+                WindowsResourceUsage,
+                _NOTHING,
+                Takes({}, {"summaryName": "text"}),
+            ),
+        )
+    },
+}
+"""What a Prometheus answers; skipped where the run has none."""
 
 METHODS: dict[str, Method] = {
     "APIAvailability": Method(
@@ -88,6 +178,7 @@ METHODS: dict[str, Method] = {
             ),
         },
     ),
+    "Exec": Method(Exec, {"": Takes({"command": "texts"}, {"timeout": "duration", "retries": "integer"})}),
     "JobLifecycleLatency": Method(
         JobLifecycleLatency,
         {"start": Takes({}, _SELECT), "gather": Takes({}, {"timeout": "duration"})},
@@ -107,6 +198,9 @@ METHODS: dict[str, Method] = {
             ),
             "gather": Takes({}, {"schedulerName": "text"}),
         },
+    ),
+    "RestartApiserver": Method(
+        RestartApiserver, {"": Takes({}, {"downSeconds": "integer", "readyTimeout": "duration"})}
     ),
     "SchedulingThroughput": Method(
         SchedulingThroughput,
@@ -209,5 +303,6 @@ METHODS: dict[str, Method] = {
             )
         },
     ),
+    **PROMETHEUS,
 }
 """What is simulated: the method of a config to what does it."""

@@ -32,6 +32,8 @@ _BUILT_IN = frozenset(
 )
 """Taints of Kubernetes' own (pkg/util/cluster.go: builtInTaintsKeys)."""
 
+_UNTIL_READY = ("node.kubernetes.io/not-ready", "NoSchedule")
+
 
 class Taint(msgspec.Struct, gc=False):
     key: str = ""
@@ -62,11 +64,22 @@ class NodeView(msgspec.Struct, gc=False):
         return any(item.type == "Ready" and item.status == "True" for item in self.status.conditions)
 
     @property
+    def keeping_away(self) -> list[Taint]:
+        """Taints because of which a pod that does not tolerate them is not here. Without the one that admission gives
+        every new node, where the node says that it is ready: only a node lifecycle controller would take that away, and
+        a target without a controller manager has none."""
+        return [
+            taint
+            for taint in self.spec.taints or ()
+            if taint.effect in _EFFECTS and not (self.ready and (taint.key, taint.effect) == _UNTIL_READY)
+        ]
+
+    @property
     def usable(self) -> bool:
         """Ready, schedulable and without a built-in taint that keeps pods away (pkg/util/cluster.go)."""
         conditions = self.status.conditions
         cut_off = any(item.type == "NetworkUnavailable" and item.status == "True" for item in conditions)
-        tainted = any(taint.effect in _EFFECTS and taint.key in _BUILT_IN for taint in self.spec.taints or ())
+        tainted = any(taint.key in _BUILT_IN for taint in self.keeping_away)
         return self.ready and not self.spec.unschedulable and not cut_off and not tainted
 
 

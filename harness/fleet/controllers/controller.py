@@ -30,6 +30,7 @@ class Hub:
         self.now = 0.0
         self.out: Out = []
         self.informers: dict[tuple[str, str], Informer] = {}
+        self.provisioned_elsewhere: frozenset[str] = frozenset()
 
     def informer(self, ref: ResourceRef, *, metadata_only: bool = False) -> Informer:
         """The shared informer of a resource, made where nobody asked for it before."""

@@ -34,6 +34,8 @@ class ManagerOptions:
     """Requests a second of each controller's client; kube-api-qps."""
     burst: int = 30
     """Tokens of its bucket; kube-api-burst."""
+    provisioned_elsewhere: tuple[str, ...] = ()
+    """Drivers that have a provisioner of their own: their volumes are neither made nor deleted here."""
 
 
 def manager_limiters(options: ManagerOptions) -> dict[str, TokenBucket | None]:
@@ -52,6 +54,7 @@ class ControllerManager:
 
     def __init__(self, options: ManagerOptions, rng: Random, epoch_s: float) -> None:
         self._hub = Hub(rng, epoch_s)
+        self._hub.provisioned_elsewhere = frozenset(options.provisioned_elsewhere)
         self._controllers: dict[str, Controller] = {}
         for name in options.controllers:
             self._controllers[name] = _class_of(name)(self._hub)

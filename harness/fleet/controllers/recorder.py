@@ -3,21 +3,87 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from random import Random
+from typing import Protocol
 
 import msgspec
 
 from harness.client.machine import Answered, Arm, Event, Failed, Fired, Sample, Send
 from harness.client.requests import EVENTS, create_, patch_
+from harness.fleet.context import Out
 from harness.fleet.controllers.views import Object
 from harness.fleet.eventcorrelator import Correlator, Occurrence
+from harness.wire.request import Request
 
-if TYPE_CHECKING:
-    from harness.fleet.controllers.controller import Hub
+
+class Clock(Protocol):
+    """The wall clock of whoever records, as text and as seconds since 1970."""
+
+    def stamp(self) -> str: ...
+
+    def wall_s(self) -> float: ...
+
+
+class Process(Clock, Protocol):
+    """What a recorder needs of the process that it is in (`controller.Hub`)."""
+
+    rng: Random
+    now: float
+    out: Out
+
 
 MAX_QUEUED = 1000  # maxQueuedEvents
 _TRIES = 12  # maxTriesPerEvent
 _RETRY_S = 10.0  # defaultSleepDuration
+
+
+def occurrence(
+    about: Object, kind: str, reason: str, message: str, clock: Clock, component: str, serial: int
+) -> Occurrence:
+    """An event about a whole object, which happens now; `serial` tells apart those of one moment."""
+    metadata = about["metadata"]
+    involved = {
+        "kind": about["kind"],
+        "namespace": metadata.get("namespace", ""),
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "apiVersion": about["apiVersion"],
+        "resourceVersion": metadata["resourceVersion"],
+    }
+    stamp = clock.stamp()
+    name = f"{metadata['name']}.{int(clock.wall_s() * 1e9) + serial:x}"
+    text = msgspec.json.encode(involved).decode()
+    namespace = metadata.get("namespace") or "default"
+    event = Occurrence(namespace, name, metadata["uid"], text, kind, reason, message, stamp, stamp)
+    event.reporter = component
+    return event
+
+
+def counting(event: Occurrence, client: str) -> Request:
+    """The request that raises the count of an event which is there already."""
+    body = {"count": event.count, "lastTimestamp": event.last, "message": event.message}
+    return patch_(EVENTS, event.namespace, event.name, msgspec.json.encode(body), client=client)
+
+
+def creation(event: Occurrence, client: str, component: str) -> Request:
+    """The request that makes an event. Its source is `component`; nothing reports one that is combined."""
+    body = {
+        "kind": "Event",
+        "apiVersion": "v1",
+        "metadata": {"name": event.name, "namespace": event.namespace},
+        "involvedObject": msgspec.Raw(event.involved.encode()),
+        "reason": event.reason,
+        "message": event.message,
+        "source": {"component": component},
+        "firstTimestamp": event.first,
+        "lastTimestamp": event.last,
+        "count": event.count,
+        "type": event.kind,
+        "eventTime": None,
+        "reportingComponent": event.reporter,
+        "reportingInstance": "",
+    }
+    return create_(EVENTS, event.namespace, msgspec.json.encode(body), client=client)
 
 
 class Recorder:
@@ -36,7 +102,7 @@ class Recorder:
         "_tries",
     )
 
-    def __init__(self, client: str, component: str, hub: Hub) -> None:
+    def __init__(self, client: str, component: str, hub: Process) -> None:
         self._client = client
         self._component = component
         self._hub = hub
@@ -68,23 +134,8 @@ class Recorder:
         if len(self._queue) >= MAX_QUEUED:
             self._lost("queue full")
             return
-        metadata = about["metadata"]
-        involved = {
-            "kind": about["kind"],
-            "namespace": metadata.get("namespace", ""),
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-            "apiVersion": about["apiVersion"],
-            "resourceVersion": metadata["resourceVersion"],
-        }
         self._serial += 1
-        stamp = self._hub.stamp()
-        name = f"{metadata['name']}.{int(self._hub.wall_s() * 1e9) + self._serial:x}"
-        text = msgspec.json.encode(involved).decode()
-        namespace = metadata.get("namespace") or "default"
-        event = Occurrence(namespace, name, metadata["uid"], text, kind, reason, message, stamp, stamp)
-        event.reporter = self._component
-        self._queue.append(event)
+        self._queue.append(occurrence(about, kind, reason, message, self._hub, self._component, self._serial))
         if self._current is None:
             self._next()
 
@@ -100,38 +151,19 @@ class Recorder:
 
     def _attempt(self, event: Occurrence) -> None:
         self._patching = event.count > 1
-        if self._patching:
-            body = {"count": event.count, "lastTimestamp": event.last, "message": event.message}
-            encoded = msgspec.json.encode(body)
-            request = patch_(EVENTS, event.namespace, event.name, encoded, client=self._client)
-            self._hub.out.append(Send((self._client, "record"), request))
-        else:
-            self._create(event)
-
-    def _create(self, event: Occurrence) -> None:
-        body = {
-            "kind": "Event",
-            "apiVersion": "v1",
-            "metadata": {"name": event.name, "namespace": event.namespace},
-            "involvedObject": msgspec.Raw(event.involved.encode()),
-            "reason": event.reason,
-            "message": event.message,
-            "source": {"component": self._component},
-            "firstTimestamp": event.first,
-            "lastTimestamp": event.last,
-            "count": event.count,
-            "type": event.kind,
-            "eventTime": None,
-            "reportingComponent": event.reporter,
-            "reportingInstance": "",
-        }
-        request = create_(EVENTS, event.namespace, msgspec.json.encode(body), client=self._client)
+        request = (
+            counting(event, self._client)
+            if self._patching
+            else creation(event, self._client, self._component)
+        )
         self._hub.out.append(Send((self._client, "record"), request))
 
     def _answered(self, event: Occurrence, answer: Answered) -> None:
         if self._patching and answer.response.status == 404:  # it has expired, or was never created
             self._patching = False
-            self._create(event)
+            self._hub.out.append(
+                Send((self._client, "record"), creation(event, self._client, self._component))
+            )
             return
         if not answer.response.ok:
             self._lost("refused")

@@ -1,8 +1,9 @@
 """Claims and volumes: which claim gets which volume, and what becomes of it. kk/pkg/controller/volume/persistentvolume.
 
 One key at a time, as upstream's single goroutines. Beside what the binder of kube-controller-manager does, this one
-stands in for what else a cluster runs: for a class with a provisioner it makes the volume that an external provisioner
-would, and it deletes volumes whose reclaim policy is Delete. A class that
+stands in for what else a cluster runs, unless that is told to be there (`Hub.provisioned_elsewhere`): for a class with
+a provisioner it makes the volume that an external provisioner would, and it deletes volumes whose reclaim policy is
+Delete. A class that
 waits for its first consumer binds once the annotation names a node or a pod with that claim has one.
 
 Keys: ``claim|namespace/name``, ``volume|name``.
@@ -232,6 +233,8 @@ class VolumeBinder(Controller):
             "and correctly registered."
         )
         self.recorder.normal(claim, "ExternalProvisioning", text)
+        if provisioner in self.hub.provisioned_elsewhere:
+            return
         yield from call(self.create(VOLUMES, None, _provisioned(claim, found)))
 
     # ---- volumes -----------------------------------------------------------------------------------------------------
@@ -263,6 +266,9 @@ class VolumeBinder(Controller):
         if phase not in ("Released", "Failed"):
             volume["status"] = {"phase": "Released"}
             volume = yield from self._put(VOLUMES, volume, "status")
+        notes = volume["metadata"].get("annotations") or {}
+        if notes.get(PROVISIONED_BY) in self.hub.provisioned_elsewhere:
+            return
         policy = volume["spec"].get("persistentVolumeReclaimPolicy")
         if policy == "Delete" and "deletionTimestamp" not in volume["metadata"]:
             (error,) = yield from call_all([self.delete(VOLUMES, None, volume["metadata"]["name"])])

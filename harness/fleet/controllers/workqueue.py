@@ -18,7 +18,8 @@ _BUCKET_QPS, _BUCKET_BURST = 10.0, 100
 
 
 class WorkQueue:
-    """`retry_s` doubles up to `retry_cap_s`, for each key. `touched`: something changed since it was last cleared."""
+    """`retry_s` doubles up to `retry_cap_s`, for each key; without `bucket` that alone decides. `touched`: something
+    changed since it was last cleared."""
 
     __slots__ = (
         "_bucket",
@@ -32,9 +33,11 @@ class WorkQueue:
         "touched",
     )
 
-    def __init__(self, retry_s: float = RETRY_S, retry_cap_s: float = RETRY_CAP_S) -> None:
+    def __init__(
+        self, retry_s: float = RETRY_S, retry_cap_s: float = RETRY_CAP_S, *, bucket: bool = True
+    ) -> None:
         self._retry_s = (retry_s, retry_cap_s)
-        self._bucket = TokenBucket(_BUCKET_QPS, _BUCKET_BURST)
+        self._bucket = TokenBucket(_BUCKET_QPS, _BUCKET_BURST) if bucket else None
         self._ready: deque[str] = deque()
         self._waiting: set[str] = set()  # "dirty": to be worked on
         self._processing: set[str] = set()
@@ -82,7 +85,8 @@ class WorkQueue:
         self._failures[key] = failures + 1
         first_s, cap_s = self._retry_s
         own_s = min(first_s * 2.0 ** min(failures, 64), cap_s)
-        self.add_at(key, now + max(own_s, self._bucket.reserve(now)), now)
+        shared_s = self._bucket.reserve(now) if self._bucket is not None else 0.0
+        self.add_at(key, now + max(own_s, shared_s), now)
 
     def requeues(self, key: str) -> int:
         """How often the key failed since `forget`."""

@@ -5,25 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.fleet.certificates import Validity
 from harness.transport.pool import Transport
 from harness.transport.tls import ClientTls
 
+_BEGIN = b"-----BEGIN CERTIFICATE-----"
+
 
 class Renewal:
-    """Of one client. `life_s` is how long its present certificate lives from its beginning to its end."""
+    """Of one client (`harness.fleet.certificates.OwnCertificate`)."""
 
-    __slots__ = ("_groups", "_key_pem", "_tls", "_user", "life_s")
+    __slots__ = ("_groups", "_key_pem", "_tls", "_user")
 
     def __init__(self, tls: ClientTls, user: str, groups: Sequence[str]) -> None:
-        from cryptography import x509
-
         self._tls = tls
         self._user = user
         self._groups = tuple(groups)
         self._key_pem = b""
-        certificate = x509.load_pem_x509_certificate(tls.pem[tls.pem.index(b"-----BEGIN CERTIFICATE") :])
-        life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
-        self.life_s = life.total_seconds()
+
+    def validity(self, certificate: bytes = b"") -> Validity | None:
+        from cryptography import x509
+
+        pem = certificate or self._tls.pem
+        try:
+            found = x509.load_pem_x509_certificate(pem[pem.index(_BEGIN) :])
+        except ValueError:
+            return None
+        return Validity(found.not_valid_before_utc.timestamp(), found.not_valid_after_utc.timestamp())
 
     def request(self) -> bytes:
         """PEM of a signing request for a new key, which is kept for `accept`. Takes 0.2 ms of CPU."""

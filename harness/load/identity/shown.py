@@ -27,11 +27,16 @@ class Shown(NamedTuple):
 
 
 class Identities:
-    """`ask` sends a request with the run's own credentials and waits; `run` is the run's label. Raises ConfigError for
-    an authority that cannot be used."""
+    """`ask` sends a request with the run's own credentials and waits; `run` is the run's label; `life_s` is
+    that of certificates, 0: as the signer gives. Raises ConfigError for an authority that cannot be used."""
 
     def __init__(
-        self, identity: Identity, connector: Connector, run: str, ask: Callable[[Request], Answer]
+        self,
+        identity: Identity,
+        connector: Connector,
+        run: str,
+        ask: Callable[[Request], Answer],
+        life_s: int = 0,
     ) -> None:
         self._identity = identity
         self._connector = connector
@@ -41,11 +46,11 @@ class Identities:
             from harness.load.identity.authority import Authority
 
             source = "--ca-cert and --ca-key"
-            self._authority = Authority(identity.ca_cert.encode(), identity.ca_key.encode(), source)
+            self._authority = Authority(identity.ca_cert.encode(), identity.ca_key.encode(), source, life_s)
         elif identity.kind == "certificate":
             from harness.load.identity.signing import SigningRequest
 
-            self._signing = SigningRequest(ask, run)
+            self._signing = SigningRequest(ask, run, life_s)
 
     def of(self, user: str, groups: Sequence[str]) -> Shown:
         """How `user` shows who it is. May wait, the calling greenlet alone; raises SwarmletError where a node gets

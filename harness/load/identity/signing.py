@@ -40,17 +40,19 @@ class NotSigned(SwarmletError):
 
 
 class SigningRequest:
-    """Gets certificates. `ask` sends a request with the run's own credentials and waits for its answer; `sleep`
-    waits without holding up others."""
+    """Gets certificates. `ask` sends a request with the run's own credentials and waits for its answer; `life_s` is how
+    long they are asked to live, 0: as long as the signer gives; `sleep` waits without holding up others."""
 
     def __init__(
         self,
         ask: Callable[[Request], Answer],
         run: str,
+        life_s: int = 0,
         sleep: Callable[[float], object] = gevent.sleep,
     ) -> None:
         self._ask = ask
         self._run = run
+        self._life_s = life_s
         self._sleep = sleep
         self._may_approve = True
         self._key = ec.generate_private_key(
@@ -73,6 +75,7 @@ class SigningRequest:
                 "request": base64.b64encode(request.public_bytes(serialization.Encoding.PEM)).decode(),
                 "signerName": SIGNER,
                 "usages": _USAGES,
+                **({"expirationSeconds": self._life_s} if self._life_s else {}),
             },
         }
         made = self._object(user, create_(CSRS, None, msgspec.json.encode(body)))

@@ -155,6 +155,11 @@ class Connection(FrameReceiver):
         """Whether the peer's preface has come, its SETTINGS included."""
         return not self._preface and self._expect != SETTINGS_NEXT
 
+    def compact(self) -> None:
+        """Give back what the table of streams has grown by; to be called now and then. A dictionary through which short
+        streams pass beside those that stay is twice as large as it needs to be, and never shrinks by itself."""
+        self._streams = dict(self._streams)
+
     @property
     def open_streams(self) -> int:
         return len(self._streams)

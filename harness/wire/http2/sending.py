@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+import msgspec
+
 from harness.wire.http2 import frames
 from harness.wire.http2.settings import DEFAULT_WINDOW, MIN_FRAME_SIZE
 
@@ -13,23 +15,20 @@ LOCAL_ENDED, REMOTE_ENDED, ANSWERED, ENDING = 1, 2, 4, 8
 waits, nothing more may be queued."""
 
 
-class Stream:
-    """What one open stream needs; 72 bytes, which 35 watches a kubelet make worth counting.
+class Stream(msgspec.Struct, gc=False, eq=False):
+    """What one open stream needs; 64 bytes, which 35 watches a kubelet make worth counting.
 
     `credit` is what WINDOW_UPDATEs gave less what was sent, so the send window is the peer's initial window plus it:
     a SETTINGS change then moves every window at once, below 0 too (6.9.2). `owed` is what came and was not yet given
     back, `taken` the part of it that the caller has acknowledged (manual windows).
     """
 
-    __slots__ = ("credit", "flags", "owed", "pending", "taken", "unsent")
-
-    def __init__(self, flags: int) -> None:
-        self.flags = flags
-        self.credit = 0
-        self.owed = 0
-        self.taken = 0
-        self.unsent = 0
-        self.pending: deque[memoryview] | None = None
+    flags: int
+    credit: int = 0
+    owed: int = 0
+    taken: int = 0
+    unsent: int = 0
+    pending: deque[memoryview] | None = None
 
 
 class Sender:

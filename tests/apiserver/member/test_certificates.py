@@ -132,6 +132,16 @@ def test_no_certificate_outlives_its_authority(signing: Server) -> None:
     )
 
 
+@pytest.mark.parametrize(("asked_s", "lasts_s"), [(None, 900), (600, 600), (3600, 900)])
+def test_no_certificate_lives_longer_than_the_signer_was_told(asked_s: int | None, lasts_s: int) -> None:
+    server = Server(signing_ca=CA, signing_duration_s=900.0)
+    ask_for(server, **({"expirationSeconds": asked_s} if asked_s else {}))
+    approve(server)
+    found = certificate_of(server)
+    server.close()
+    assert found.not_valid_after_utc - found.not_valid_before_utc == datetime.timedelta(seconds=lasts_s + 300)
+
+
 def test_names_and_key_usages_are_taken_over(signing: Server) -> None:
     wanted = request("jane", (), ("a.example.com",))
     ask_for(signing, request=wanted, usages=["digital signature", "key encipherment", "client auth"])

@@ -99,6 +99,18 @@ def test_a_stateful_set_says_what_may_change(server: Server) -> None:
     )
 
 
+def test_a_stateful_set_s_containers_mount_its_claims(server: Server) -> None:
+    """Upstream's load test mounts "pv", which no volume of the template is called."""
+    mounting = {"name": "c", "image": "pause:3", "volumeMounts": [{"name": "pv", "mountPath": "/pv"}]}
+    template = {**TEMPLATE, "spec": {"containers": [mounting]}}
+    path = f"{APPS}/statefulsets"
+    body = {"metadata": {"name": "x"}, "spec": {"selector": SELECTOR, "template": template}}
+    assert 'volumeMounts[0].name: Not found: "pv"' in refusal(server, "POST", path, body)
+    claim = {"metadata": {"name": "pv"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    made = create(server, path, spec={**body["spec"], "volumeClaimTemplates": [claim]})
+    assert "volumes" not in made["spec"]["template"]["spec"]
+
+
 def test_a_job_s_template_is_fixed_and_its_parallelism_is_not(server: Server) -> None:
     path = "/apis/batch/v1/namespaces/ns/jobs"
     create(server, path, spec=JOB)

@@ -55,6 +55,15 @@ def test_a_claim_without_a_class_gets_the_default_one(server: Server) -> None:
     assert "storageClassName" not in server.ask("POST", CLAIMS, annotated).json["spec"]
 
 
+def test_a_pool_begins_with_a_default_class_where_it_is_asked_for() -> None:
+    server = Server(default_storage_class=True)
+    server.settle(1)
+    assert (
+        server.ask("POST", CLAIMS.replace("/ns/", "/default/"), claim()).json["spec"]["storageClassName"]
+        == "standard"
+    )
+
+
 RESIZE = (
     'persistentvolumeclaims "c" is forbidden: only dynamically provisioned pvc can be resized and the storageclass '
     "that provisions the pvc must support resize"

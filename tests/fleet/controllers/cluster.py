@@ -34,26 +34,26 @@ class Cluster(ServerWorld):
         super().__init__(**options)
         chosen = ManagerOptions() if names is None else ManagerOptions(controllers=names)
         self.manager = ControllerManager(chosen, Random(1), self.epoch_s)
-        self.manager_index = self.add(Rest(self.manager, manager_limiters(chosen)), accounts=True)
+        self.manager_index = self.join(Rest(self.manager, manager_limiters(chosen)), accounts=True)
         self._add_account("service-account-controller", serviceaccount_controller(Random(2)))
         self._add_account("root-ca-cert-publisher", root_ca_publisher("PEM", Random(3)))
         deleting = NamespaceOptions()
         namespaces = NamespaceController(deleting, Random(4), self.epoch_s)
-        self.add(Rest(namespaces, namespace_limiters(deleting)), ACCOUNT + "namespace-controller")
+        self.join(Rest(namespaces, namespace_limiters(deleting)), ACCOUNT + "namespace-controller")
         if scheduler:
             settings = SchedulerOptions()
             machine = Scheduler(settings, Random(5), self.epoch_s)
-            self.add(Rest(machine, scheduler_limiters(settings)), "system:kube-scheduler")
+            self.join(Rest(machine, scheduler_limiters(settings)), "system:kube-scheduler")
         for index in range(nodes):
             self.add_kubelet(f"n{index}", **(kubelet or {}))
 
     def _add_account(self, name: str, machine: Any) -> None:
-        self.add(Rest(machine, controller_limiters()), ACCOUNT + name)
+        self.join(Rest(machine, controller_limiters()), ACCOUNT + name)
 
     def add_kubelet(self, name: str, **options: Any) -> None:
         settings = KubeletOptions(**options)
         kubelet = Kubelet(name, settings, Random(name), self.epoch_s)
-        self.add(Rest(kubelet, kubelet_limiters(settings)), f"system:node:{name}")
+        self.join(Rest(kubelet, kubelet_limiters(settings)), f"system:node:{name}")
 
     def namespace(self) -> None:
         """Namespace m, with its service account."""

@@ -10,30 +10,15 @@ from typing import Any
 
 import msgspec
 
-from harness.client.machine import (
-    Action,
-    Answered,
-    Arm,
-    Cancel,
-    Closed,
-    Disarm,
-    Event,
-    Fired,
-    Key,
-    Machine,
-    Opened,
-    Received,
-    Sample,
-    Send,
-)
+from harness.client.machine import Machine, Sample
+from harness.virtual.observer import Call, Observer
+from harness.virtual.world import ADMINISTRATOR, Identity, World, account, node
 from harness.wire.paths import parse_path
-from harness.wire.request import Response
-from tests.apiserver.member.fakemember import ADMIN, FakeExchange, Server
+from harness.wire.request import Request, Response
+from tests.apiserver.member.fakemember import Server
 
 Object = dict[str, Any]
-LATENCY_S = 0.0005
 ACCOUNT = "system:serviceaccount:kube-system:"
-ACCOUNT_GROUPS = "system:serviceaccounts,system:serviceaccounts:kube-system"
 
 
 class Sent(msgspec.Struct):
@@ -54,76 +39,52 @@ class Sent(msgspec.Struct):
         return f"{self.verb} {info.resource_and_subresource}"
 
 
-class _Exchange(FakeExchange):
-    """Gives its answer to a machine."""
+class _Log(Observer):
+    def __init__(self, world: ServerWorld) -> None:
+        self._world = world
+        self._open: dict[int, Sent] = {}
 
-    def __init__(self, world: ServerWorld, who: int, send: Send, row: Sent, headers: dict[str, str]) -> None:
-        request = send.request
-        super().__init__(request.method, request.path, headers, request.body)
-        self.world, self.who, self.key, self.row = world, who, send.key, row
-        self.streams = request.is_stream
+    def sent(self, call: Call) -> None:
+        request = call.request
+        info = parse_path(request.path, request.method)
+        who = self._world.who(call.kind, request)
+        row = Sent(call.sent_at, who, info.verb, request.path, info.name, 0, request.body)
+        self._open[call.serial] = row
+        self._world.log.append(row)
 
-    def respond(self, status: int, headers: dict[str, str], body: bytes = b"") -> None:
-        super().respond(status, headers, body)
-        self.row.code = status
-        self.world.deliver(
-            self, Answered(self.key, Response(status, dict(headers), body, "member-0")), last=True
-        )
+    def answered(self, call: Call, response: Response, seconds: float, error: str = "") -> None:
+        self._open.pop(call.serial).code = response.status
 
-    def start(self, status: int, headers: dict[str, str]) -> None:
-        super().start(status, headers)
-        self.row.code = status
-        if self.streams:
-            self.world.deliver(self, Opened(self.key, "member-0", headers.get("content-type", "")))
-
-    def write(self, data: bytes) -> None:
-        if self.streams:
-            self.world.deliver(self, Received(self.key, data))
-        else:
-            super().write(data)
-
-    def finish(self) -> None:
-        super().finish()
-        if self.streams:
-            self.world.deliver(self, Closed(self.key, None), last=True)
-        else:
-            answer = Response(self.status, dict(self.answer_headers), self.data, "member-0")
-            self.world.deliver(self, Answered(self.key, answer), last=True)
+    def sampled(self, kind: str, sample: Sample) -> None:
+        self._world.samples.append(sample)
 
 
-class ServerWorld:
-    """`identities` says as whom a client's requests come, for machines whose clients have accounts of their own."""
+class ServerWorld(World):
+    """A world with one server, whose machines are known by their users."""
 
     def __init__(self, **options: Any) -> None:
         self.server = Server(**options)
-        self.clock = self.server.clock
         self.log: list[Sent] = []
         self.samples: list[Sample] = []
-        self._machines: list[tuple[Machine, str, bool]] = []
-        self._timers: dict[tuple[int, Key], Any] = {}
-        self._flying: dict[tuple[int, Key], _Exchange] = {}
-        self._arrives: dict[int, float] = {}
+        self._identities: dict[str, Any] = {}
+        super().__init__(self.server, observer=_Log(self))
 
-    @property
-    def now(self) -> float:
-        return self.clock.now()
-
-    @property
-    def epoch_s(self) -> float:
-        return self.clock.wall() - self.clock.now()
-
-    def add(self, machine: Machine, who: str = "", *, accounts: bool = False) -> int:
+    def join(self, machine: Machine, who: str = "", *, accounts: bool = False) -> int:
         """Start a machine as the user `who`; with `accounts` a request's client names its service account."""
-        self._machines.append((machine, who, accounts))
-        index = len(self._machines) - 1
-        self._perform(index, machine.start(self.now))
-        return index
+        kind = f"{len(self._identities)}"
+        if accounts:
+            identity: Any = _account
+        elif who.startswith("system:node:"):
+            identity = node(who.removeprefix("system:node:"))
+        else:
+            identity = Identity(who) if who else ADMINISTRATOR
+        self._identities[kind] = identity
+        return self.add(machine, kind, identity)
 
-    def stop(self, index: int) -> None:
-        self._perform(index, self._machines[index][0].stop(self.now))
-
-    def run(self, until: float) -> None:
-        self.clock.run_until(until)
+    def who(self, kind: str, request: Request) -> str:
+        identity = self._identities[kind]
+        user = identity(request.client).user if callable(identity) else identity.user
+        return str(user.removeprefix(ACCOUNT))
 
     # ---- the administrator -------------------------------------------------------------------------------------------
     def admin(self, method: str, path: str, body: Any = None, expect: int = 0, **headers: str) -> Any:
@@ -144,78 +105,6 @@ class ServerWorld:
             "PATCH", path, {"spec": {"replicas": replicas}}, content_type="application/merge-patch+json"
         )
 
-    # ---- machines ----------------------------------------------------------------------------------------------------
-    def _perform(self, index: int, actions: list[Action]) -> None:
-        for action in actions:
-            if isinstance(action, Send):
-                self._send(index, action)
-            elif isinstance(action, Arm):
-                self._disarm(index, action.key)
-                at = self.clock.call_at(action.at, self._fired, index, action.key)
-                self._timers[index, action.key] = at
-            elif isinstance(action, Disarm):
-                self._disarm(index, action.key)
-            elif isinstance(action, Cancel):
-                exchange = self._flying.pop((index, action.key), None)
-                if exchange is not None:
-                    exchange.leave()
-            elif isinstance(action, Sample):
-                self.samples.append(action)
-
-    def _disarm(self, index: int, key: Key) -> None:
-        timer = self._timers.pop((index, key), None)
-        if timer is not None:
-            timer.cancel()
-
-    def _fired(self, index: int, key: Key) -> None:
-        self._timers.pop((index, key), None)
-        self._tell(index, Fired(key))
-
-    def _tell(self, index: int, event: Event) -> None:
-        self._perform(index, self._machines[index][0].handle(event, self.now))
-
-    def _send(self, index: int, action: Send) -> None:
-        assert (index, action.key) not in self._flying, f"{action.key} is sent twice at once"
-        request = action.request
-        user, headers = self._identity(index, request.client)
-        who = user.removeprefix(ACCOUNT)
-        info = parse_path(request.path, request.method)
-        row = Sent(self.now, who, info.verb, request.path, info.name, 0, request.body)
-        self.log.append(row)
-        headers["accept"] = request.accept
-        if request.body:
-            headers["content-type"] = request.content_type
-        exchange = self._flying[index, action.key] = _Exchange(self, index, action, row, headers)
-        self.clock.call_at(self.now + LATENCY_S, self._arrive, exchange)
-
-    def _identity(self, index: int, client: str) -> tuple[str, dict[str, str]]:
-        _, user, accounts = self._machines[index]
-        headers: dict[str, Any] = {"authorization": f"Bearer {ADMIN}"}
-        if accounts:
-            own = client != "shared-informers"
-            user = ACCOUNT + client if own else "system:kube-controller-manager"
-            if own:
-                headers["impersonate-group"] = ACCOUNT_GROUPS
-        if user.startswith("system:node:"):
-            headers["impersonate-group"] = "system:nodes"
-        if user:
-            headers["impersonate-user"] = user
-        return user, headers
-
-    def _arrive(self, exchange: _Exchange) -> None:
-        if self._flying.get((exchange.who, exchange.key)) is exchange:
-            self.server.member.handle(exchange)
-
-    def deliver(self, exchange: _Exchange, event: Event, *, last: bool = False) -> None:
-        """Half a round trip later, and never before what was sent earlier on the same exchange."""
-        self.clock.call_at(self.now + LATENCY_S, self._delivered, exchange, event, last)
-
-    def _delivered(self, exchange: _Exchange, event: Event, last: bool) -> None:
-        if self._flying.get((exchange.who, exchange.key)) is exchange:
-            if last:
-                del self._flying[exchange.who, exchange.key]
-            self._tell(exchange.who, event)
-
     # ---- what tests ask ----------------------------------------------------------------------------------------------
     def writes(self, who: str, since: float = 0.0) -> list[Sent]:
         reads = ("watch", "list")
@@ -228,6 +117,10 @@ class ServerWorld:
     def items(self, path: str) -> list[Object]:
         found: list[Object] = self.admin("GET", path)["items"]
         return found
+
+
+def _account(client: str) -> Identity:
+    return Identity("system:kube-controller-manager") if client == "shared-informers" else account(client)
 
 
 _PLURALS = {"NetworkPolicy": "networkpolicies", "StorageClass": "storageclasses"}

@@ -124,8 +124,8 @@ def test_whatever_the_server_answers_for_a_while_all_comes_right_afterwards(seed
 
     def mad(exchange: Any, event: Any, *, last: bool = False) -> None:
         response = getattr(event, "response", None)
-        writes = exchange.row.verb not in ("get", "list", "watch")
-        mad_now = exchange.who == cluster.manager_index and cluster.now < until and rng.random() < 0.3
+        writes = exchange.call.request.verb not in ("get", "list", "watch")
+        mad_now = exchange.call.client == cluster.manager_index and cluster.now < until and rng.random() < 0.3
         if response is not None and mad_now:
             status = rng.choice((409, 404, 429, 500, 503)) if writes else rng.choice((200, 500))
             made = type(response)(status, {}, rng.choice(RUBBISH), "member-0")
@@ -152,10 +152,9 @@ def test_stopping_and_starting_leaves_nothing_under_way() -> None:
     cluster = Cluster(0, scheduler=False)
     cluster.run(2.0)
     cluster.stop(cluster.manager_index)
-    left = [key for who, key in cluster._flying if who == cluster.manager_index]
-    assert left == []
+    assert cluster.under_way(cluster.manager_index) == []
     manager = ControllerManager(ManagerOptions(), Random(2), cluster.epoch_s)
-    cluster.add(Rest(manager, manager_limiters(ManagerOptions())), accounts=True)
+    cluster.join(Rest(manager, manager_limiters(ManagerOptions())), accounts=True)
     cluster.namespace()
     cluster.apply(workload("Deployment", "d", replicas=2))
     cluster.run(cluster.now + 2.0)

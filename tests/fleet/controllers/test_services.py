@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.fleet.controllers.endpointslices import MOST, _fill
+from harness.fleet.controllers.api import ApiError
+from harness.fleet.controllers.serviceviews import ServicePods
+from harness.wire.request import Response
 from tests.fleet.controllers.cluster import Cluster, service, workload
 from tests.fleet.controllers.serverworld import Object
 
@@ -85,66 +87,136 @@ def test_what_is_deleted_is_made_again_and_goes_with_its_service(cluster: Cluste
     cluster.admin("GET", f"{BASE}/endpoints/s", expect=404)
 
 
-# ---- slices, by themselves -------------------------------------------------------------------------------------------
-LABELS = {"l": "v"}
+# ---- many pods -------------------------------------------------------------------------------------------------------
+def put_pods(cluster: Cluster, count: int) -> None:
+    """Pods that run, without kubelets and controllers that would take their time."""
+    for index in range(count):
+        spec = {"nodeName": "gone", "containers": [{"name": "c", "image": "pause"}]}
+        metadata = {"name": f"p{index}", "labels": {"app": "a"}}
+        cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        tell(cluster, index, ready=True)
 
 
-def endpoint(uid: str, ready: bool = True) -> Object:
-    return {"addresses": [uid], "conditions": {"ready": ready}, "targetRef": {"uid": uid}}
-
-
-def slice_of(name: str, first: int, count: int) -> Object:
-    members = [endpoint(f"{index}") for index in range(first, first + count)]
-    return {"metadata": {"name": name, "labels": LABELS}, "endpoints": members}
-
-
-def wanted(first: int, count: int) -> dict[str, Object]:
-    return {f"{index}": endpoint(f"{index}") for index in range(first, first + count)}
-
-
-@pytest.mark.parametrize(
-    ("slices", "want", "made", "changed", "emptied"),
-    [
-        ([], wanted(0, 1), [1], {}, []),
-        ([], wanted(0, MOST), [MOST], {}, []),
-        ([], wanted(0, MOST + 1), [MOST, 1], {}, []),
-        ([slice_of("a", 0, 3)], wanted(0, 3), [], {}, []),
-        ([slice_of("a", 0, 3)], wanted(0, 4), [], {"a": 4}, []),
-        ([slice_of("a", 0, 3)], wanted(0, 2), [], {"a": 2}, []),
-        ([slice_of("a", 0, MOST)], wanted(0, MOST + 1), [1], {}, []),
-        ([slice_of("a", 0, 99), slice_of("b", 99, 50)], wanted(0, 151), [], {"b": 52}, []),
-        ([slice_of("a", 0, 99), slice_of("b", 99, 50)], wanted(0, 150), [], {"a": 100}, []),
-        ([slice_of("a", 0, 3), slice_of("b", 3, 3)], wanted(3, 3), [], {}, ["a"]),
-        ([slice_of("a", 0, 3), slice_of("b", 3, 3)], wanted(1, 6), [], {"a": 3}, []),
-    ],
-    ids=[
-        "first",
-        "a whole one",
-        "one more",
-        "nothing to do",
-        "one comes",
-        "one goes",
-        "full",
-        "two into the one that has room for both",
-        "one into the fullest",
-        "emptied",
-        "the changed one is filled",
-    ],
-)
-def test_which_slices_are_written(
-    slices: list[Object],
-    want: dict[str, Object],
-    made: list[int],
-    changed: dict[str, int],
-    emptied: list[str],
-) -> None:
-    new, updated, deleted = _fill(slices, dict(want), LABELS)
-    assert [len(each) for each in new] == made
-    assert {each["metadata"]["name"]: len(each["endpoints"]) for each in updated} == changed
-    assert [each["metadata"]["name"] for each in deleted] == emptied
-    held = {
-        each["targetRef"]["uid"]
-        for members in (*new, *(one["endpoints"] for one in slices if one not in deleted))
-        for each in members
+def tell(cluster: Cluster, index: int, ready: bool) -> None:
+    status = {
+        "phase": "Running",
+        "podIP": f"10.1.{index // 200}.{index % 200}",
+        "conditions": [{"type": "Ready", "status": f"{ready}"}],
     }
-    assert held == set(want)
+    path = f"{BASE}/pods/p{index}/status"
+    cluster.admin("PATCH", path, {"status": status}, content_type="application/merge-patch+json")
+
+
+def written(cluster: Cluster, since_s: float) -> list[tuple[str, int]]:
+    """What the two controllers sent, with the answers' codes."""
+    return [(row.what, row.code) for row in cluster.log if row.at >= since_s and "endpoint" in row.who]
+
+
+def ready_in_slices(cluster: Cluster) -> int:
+    return sum(each["conditions"]["ready"] for one in cluster.items(SLICES) for each in one["endpoints"])
+
+
+@pytest.fixture(scope="module")
+def crowd() -> Cluster:
+    """A service over 105 pods: two slices."""
+    made = Cluster(0, names=NAMES[:2], scheduler=False)
+    made.run(12.0)
+    made.namespace()
+    made.apply(service("s", "a"))
+    put_pods(made, 105)
+    made.run(made.now + 20.0)
+    return made
+
+
+def test_one_pod_s_change_is_one_slice_and_the_endpoints(crowd: Cluster) -> None:
+    assert sorted(len(each["endpoints"]) for each in crowd.items(SLICES)) == [5, 100]
+    since = crowd.now
+    tell(crowd, 7, ready=False)
+    crowd.run(crowd.now + 1.0)
+    assert sorted(written(crowd, since)) == [("update endpoints", 200), ("update endpointslices", 200)]
+    assert ready_in_slices(crowd) == len(addresses(crowd)) == 104
+    tell(crowd, 7, ready=True)
+    crowd.run(crowd.now + 1.0)
+    assert ready_in_slices(crowd) == len(addresses(crowd)) == 105
+
+
+def test_a_slice_that_somebody_changes_is_put_right(crowd: Cluster) -> None:
+    found = crowd.items(SLICES)[0]
+    found["endpoints"] = found["endpoints"][1:]
+    crowd.admin("PUT", f"{SLICES}/{found['metadata']['name']}", found)
+    crowd.run(crowd.now + 2.0)
+    assert ready_in_slices(crowd) == 105
+
+
+def test_endpoints_that_somebody_changes_are_put_right_at_the_next_change(crowd: Cluster) -> None:
+    """As upstream, which looks again when the service or one of its pods changes."""
+    found = crowd.admin("GET", f"{BASE}/endpoints/s")
+    found["subsets"] = []
+    crowd.admin("PUT", f"{BASE}/endpoints/s", found)
+    crowd.run(crowd.now + 1.0)
+    tell(crowd, 9, ready=False)
+    crowd.run(crowd.now + 1.0)
+    assert len(addresses(crowd)) == 104
+    tell(crowd, 9, ready=True)
+    crowd.run(crowd.now + 1.0)
+
+
+def test_another_label_of_the_service_goes_to_every_slice(crowd: Cluster) -> None:
+    since = crowd.now
+    labels = {"metadata": {"labels": {"team": "t"}}}
+    crowd.admin("PATCH", f"{BASE}/services/s", labels, content_type="application/merge-patch+json")
+    crowd.run(crowd.now + 1.0)
+    assert sorted(written(crowd, since)) == [("update endpoints", 200)] + [("update endpointslices", 200)] * 2
+    assert {each["metadata"]["labels"]["team"] for each in crowd.items(SLICES)} == {"t"}
+
+
+def test_a_pod_that_is_relabelled_leaves(crowd: Cluster) -> None:
+    body = {"metadata": {"labels": {"app": "other"}}}
+    crowd.admin("PATCH", f"{BASE}/pods/p3", body, content_type="application/merge-patch+json")
+    crowd.run(crowd.now + 1.0)
+    assert ready_in_slices(crowd) == len(addresses(crowd)) == 104
+    body = {"metadata": {"labels": {"app": "a"}}}
+    crowd.admin("PATCH", f"{BASE}/pods/p3", body, content_type="application/merge-patch+json")
+    crowd.run(crowd.now + 1.0)
+    assert ready_in_slices(crowd) == len(addresses(crowd)) == 105
+
+
+@pytest.mark.parametrize("name", NAMES[:2])
+def test_after_a_sync_that_was_refused_the_next_one_looks_at_everything(crowd: Cluster, name: str) -> None:
+    """Driven by hand: the same pod's change is sent again although nothing more is heard of it."""
+    controller = crowd.manager.controller(name)
+    assert isinstance(controller, ServicePods)
+    service_now = controller.services.get("m/s")
+    pod = controller.pods.get("m/p11")
+    controller.changed_pods(service_now, ())
+    steps = controller.sync("m/s")
+    assert list(steps) == [], "nothing differs"
+    pod.ready = False
+    controller.look_at_all("m/s")
+    for _ in range(2):
+        steps = controller.sync("m/s")
+        (request,) = next(steps)
+        assert request.verb == "update"
+        with pytest.raises(ApiError):
+            steps.send([Response(409, {}, b"{}", "m")])
+    pod.ready = True
+    controller.look_at_all("m/s")
+    assert list(controller.sync("m/s")) == []
+
+
+def test_of_more_addresses_than_fit_a_change_beyond_writes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.fleet.controllers.endpoints._MOST", 3)
+    cluster = Cluster(0, names=NAMES[:1], scheduler=False)
+    cluster.run(12.0)
+    cluster.namespace()
+    cluster.apply(service("s", "a"))
+    put_pods(cluster, 5)
+    cluster.run(cluster.now + 5.0)
+    assert addresses(cluster) == ["10.1.0.0", "10.1.0.1", "10.1.0.2"]
+    since = cluster.now
+    tell(cluster, 4, ready=False)
+    cluster.run(cluster.now + 1.0)
+    assert written(cluster, since) == []
+    cluster.admin("DELETE", f"{BASE}/pods/p1?gracePeriodSeconds=0")
+    cluster.run(cluster.now + 1.0)
+    assert addresses(cluster) == ["10.1.0.0", "10.1.0.2", "10.1.0.3"]

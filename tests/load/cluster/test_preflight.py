@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import yaml
 
+from harness.clusterloader import load_config
 from harness.load.cluster.errands import Errands
 from harness.load.cluster.permissions import Rule, manifest, needed, policy_rules, questions
 from harness.load.cluster.preflight import check_nodes, check_rights
 from harness.load.labels import RUN_LABEL
+from harness.load.plan import Target, TargetMember
 from harness.wire.errors import ConfigError
+from harness.wire.request import Request, Response
 from tests.load.cluster.conftest import Api
+from tests.load.plays import TINY
 
 NODES = "/api/v1/nodes"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -115,6 +121,46 @@ def test_a_right_that_another_makes_up_for_is_not_missing(api: Api, errands: Err
     )
     with pytest.raises(ConfigError, match="may not create certificatesigningrequests/nodeclient"):
         check_rights(errands, needed("certificate"))
+
+
+class Reviews:
+    """In place of `Errands`, without sockets: grants everything but what is denied, as JSON of the review's spec."""
+
+    def __init__(self) -> None:
+        self.target = Target((TargetMember("apiserver", "127.0.0.1", 1),), context="prod")
+        self.denied = ""
+        self.asked: set[str] = set()
+
+    def ask_all(self, requests: Sequence[Request]) -> list[Response]:
+        specs = [json.dumps(json.loads(request.body)["spec"]) for request in requests]
+        self.asked |= set(specs)
+        verdicts = [{"status": {"allowed": spec != self.denied}} for spec in specs]
+        return [Response(201, {}, json.dumps(verdict).encode()) for verdict in verdicts]
+
+
+@pytest.mark.parametrize("identity", ["impersonate", "token", "certificate"])
+def test_each_right_that_is_missing_alone_is_named(identity: str) -> None:
+    """Every verb of every rule, for a scenario on a cluster without controllers; none is needed that a run can do
+    without, but for those that others make up for."""
+    reviews = Reviews()
+    errands: Any = reviews
+    rules = needed(identity, controllers=True, config=load_config(TINY, 5, (), {}))
+    check_rights(errands, rules)
+    specs = sorted(reviews.asked)
+    assert len(specs) == len(questions(rules)) > 15
+    for spec in specs:
+        reviews.denied = spec
+        attributes = json.loads(spec).get("resourceAttributes", {})
+        if attributes.get("subresource") == "nodeclient":
+            check_rights(errands, rules)  # approving does as well
+            continue
+        with pytest.raises(ConfigError) as caught:
+            check_rights(errands, rules)
+        text = str(caught.value)
+        asked = json.loads(spec).get("nonResourceAttributes") or attributes
+        named = [asked["verb"], *filter(None, (asked.get(key) for key in ("path", "resource", "name")))]
+        assert all(word in text.partition(", needed for ")[0] for word in named), text
+        assert "more are missing" not in text
 
 
 def test_a_server_that_answers_no_reviews_is_said(errands: Errands) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,23 +11,27 @@ import msgspec
 import pytest
 import yaml
 
-from harness.client.requests import NAMESPACES, NODES, ResourceRef, create_, get_
+from harness.client.requests import NAMESPACES, NODES, ResourceRef, create_, get_, update_
+from harness.clusterloader import load_config
 from harness.load.cluster.cleanup import find, remove
 from harness.load.cluster.commands import cleanup, rbac, tokens
 from harness.load.cluster.errands import Errands
 from harness.load.cluster.members import NAMESPACE, SLICES, discover
-from harness.load.cluster.permissions import manifest, needed
+from harness.load.cluster.permissions import Rule, manifest, needed
 from harness.load.cluster.preflight import check_rights
 from harness.load.labels import RUN_LABEL
 from harness.load.target import existing_target
+from harness.observe.record import read_table
 from harness.pool.emulated import EmulatedPool, PoolOptions
 from harness.wire.errors import ConfigError
 from harness.wire.request import Response
+from tests.load.plays import TINY, Play
 
 pytestmark = pytest.mark.slow
 
 ROLES = ResourceRef("rbac.authorization.k8s.io", "v1", "clusterroles")
 BINDINGS = ResourceRef("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+ACCOUNTS = ResourceRef("", "v1", "serviceaccounts")
 CONFIGMAPS = ResourceRef("", "v1", "configmaps")
 
 
@@ -75,14 +80,96 @@ def test_the_printed_role_is_enough_and_what_lacks_is_named(admin: Errands, iden
             document["metadata"]["name"] = document["metadata"]["name"] + identity
             document.get("roleRef", {})["name"] = role["metadata"]["name"]
             make(admin, ref, document)
-        for _ in range(100):  # the members' own informers see it a little later
-            try:
-                check_rights(runner, rules)
-                break
-            except ConfigError as error:
-                last = error
-        else:
-            raise last
+        wait_for_rights(runner, rules)
+
+
+def wait_for_rights(errands: Errands, rules: list[Rule]) -> None:
+    """The members' own informers see a role a little later."""
+    for _ in range(100):
+        try:
+            check_rights(errands, rules)
+            return
+        except ConfigError as error:
+            last = error
+    raise last
+
+
+def wait_for_refusal(errands: Errands, rules: list[Rule]) -> str:
+    for _ in range(100):
+        try:
+            check_rights(errands, rules)
+        except ConfigError as error:
+            return str(error)
+    raise AssertionError("everything is granted still")
+
+
+def test_each_rule_that_is_taken_out_of_the_role_is_named_before_a_run(admin: Errands) -> None:
+    """By members that decide by live roles; what is to be added is what was taken out."""
+    user = "runner-of-tiny"
+    rules = needed("impersonate", controllers=True, config=load_config(TINY, 5, (), {}))
+    role, binding = yaml.safe_load_all(manifest(rules, user))
+    role["metadata"]["name"] = binding["metadata"]["name"] = binding["roleRef"]["name"] = user
+    make(admin, ROLES, role)
+    make(admin, BINDINGS, binding)
+    headers = {"impersonate-user": (user,), "impersonate-group": ("system:authenticated",)}
+    # one member, whose roles are then the same for every question
+    target = msgspec.structs.replace(admin.target, headers=headers, members=admin.target.members[:1])
+    with Errands(target) as runner:
+        wait_for_rights(runner, rules)
+        for taken in role["rules"]:
+            rest = {**role, "rules": [rule for rule in role["rules"] if rule != taken]}
+            replace(admin, ROLES, user, rest)
+            text = wait_for_refusal(runner, rules)
+            added = yaml.safe_load(text[text.index("rules: ") + 7 : text.rindex(" (or all of")])
+            assert granted(added) == granted([taken]), text
+            replace(admin, ROLES, user, role)
+            wait_for_rights(runner, rules)
+
+
+def granted(rules: list[dict[str, list[str]]]) -> set[tuple[str, ...]]:
+    """Each right by itself."""
+    return {
+        (verb, group, resource, name, path)
+        for rule in rules
+        for verb in rule["verbs"]
+        for group in rule.get("apiGroups", [""])
+        for resource in rule.get("resources", [""])
+        for name in rule.get("resourceNames", [""])
+        for path in rule.get("nonResourceURLs", [""])
+    }
+
+
+def replace(errands: Errands, ref: ResourceRef, name: str, body: dict[str, Any]) -> None:
+    answer = errands.ask(update_(ref, None, name, msgspec.json.encode(body)))
+    assert isinstance(answer, Response), answer
+    assert answer.status == 200, answer.body
+
+
+@pytest.mark.timeout(150)
+def test_a_run_needs_no_more_than_the_printed_role(admin: Errands, kubeconfig: Path, tmp_path: Path) -> None:
+    """A scenario, with controllers of its own and certificates by the API, by a service account that has this role and
+    nothing else."""
+    make(admin, NAMESPACES, {"metadata": {"name": "lt"}})
+    make(admin, ACCOUNTS, {"metadata": {"name": "runner"}}, "lt")
+    rules = needed("certificate", controllers=True, config=load_config(TINY, 5, (), {}))
+    role, binding = yaml.safe_load_all(manifest(rules, "lt:runner"))
+    make(admin, ROLES, role)
+    make(admin, BINDINGS, binding)
+    asked = create_(ACCOUNTS, "lt", b'{"spec":{}}', name="runner", subresource="token")
+    answer = admin.ask(asked)
+    assert isinstance(answer, Response)
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": json.loads(answer.body)["status"]["token"]}
+    own = tmp_path / "kubeconfig"
+    own.write_text(yaml.safe_dump(config))
+    arguments = ("--scenario", TINY, "-t", "60s", "--kubeconfig", str(own), "--identity", "certificate")
+    outcome = Play(tmp_path / "run", *arguments).end()
+    assert outcome.code in (0, 4), outcome.output
+    assert outcome.manifest.results["scenario"] == "Success"
+    rows = read_table(outcome.record, "requests").to_pylist()
+    refused = {(r["user"], r["verb"], r["name"]) for r in rows if r["code"] == 403 and r["user"] != "kubelet"}
+    assert refused <= {("controllers", "create", "configmaps")}, "admission's, in a namespace that ends"
+    remove(admin, find(admin).objects)
 
 
 def test_members_behind_one_address_are_found_with_a_certificate_for_its_name(

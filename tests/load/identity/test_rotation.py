@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,7 +49,10 @@ def test_a_request_names_the_node_and_its_group_and_its_key_goes_with_the_certif
     authority = Authority(Path(files.ca).read_bytes(), Path(files.ca_key).read_bytes(), "here")
     tls = client_tls(files, timers, authority.make(NODE, GROUPS))
     renewal = Renewal(tls, NODE, GROUPS)
-    assert renewal.life_s > 3600
+    validity = renewal.validity()
+    assert validity is not None
+    assert validity.ends_s - validity.begins_s > 3600
+    assert validity.begins_s < time.time() < validity.ends_s
     asked = x509.load_pem_x509_csr(renewal.request())
     assert asked.is_signature_valid
     assert {attribute.value for attribute in asked.subject} == {NODE, *GROUPS}
@@ -58,6 +62,16 @@ def test_a_request_names_the_node_and_its_group_and_its_key_goes_with_the_certif
     key = serialization.load_pem_private_key(tls.pem, None)
     assert key.public_key() == asked.public_key()
     assert tls.pem.endswith(certificate)
+    assert renewal.validity(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----") is None
+    assert renewal.validity(b"no certificate") is None
+
+
+def test_a_life_that_was_asked_for_is_seen_by_who_renews(files: ServingFiles, timers: Timers) -> None:
+    authority = Authority(Path(files.ca).read_bytes(), Path(files.ca_key).read_bytes(), "here", 600)
+    renewal = Renewal(client_tls(files, timers, authority.make(NODE, GROUPS)), NODE, GROUPS)
+    validity = renewal.validity()
+    assert validity is not None
+    assert validity.ends_s - validity.begins_s == 900, "5 min of it have passed when it is made"
 
 
 def test_who_shows_no_certificate_has_nothing_to_renew(timers: Timers) -> None:

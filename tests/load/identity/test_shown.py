@@ -149,6 +149,14 @@ def test_what_the_cluster_approves_by_itself_takes_two_requests(files: ServingFi
     assert request.subject.rfc4514_string() == "CN=system:node:n1,O=system:nodes"
 
 
+def test_a_life_is_asked_for_where_it_is_given(files: ServingFiles) -> None:
+    cluster = Cluster(files)
+    obtain(cluster)
+    assert "expirationSeconds" not in cluster.object["spec"]
+    SigningRequest(cluster.ask, "r1", 700, sleep=lambda _: None).obtain(NODE, GROUPS)
+    assert cluster.object["spec"]["expirationSeconds"] == 700
+
+
 def test_what_nobody_approves_is_approved_after_a_second(files: ServingFiles) -> None:
     cluster = Cluster(files, approves=False)
     obtain(cluster)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.clusterloader.yamltext import YamlError, documents, first_document
+from harness.documents.yamltext import YamlError, documents, first_document
 
 
 @pytest.mark.parametrize(

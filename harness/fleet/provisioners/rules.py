@@ -1,0 +1,78 @@
+"""Which claims and volumes are a provisioner's, and the volume that it makes of a claim."""
+
+from __future__ import annotations
+
+from harness.fleet.controllers.views import Object
+
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+PROVISIONERS = (
+    "volume.kubernetes.io/storage-provisioner",
+    "volume.beta.kubernetes.io/storage-provisioner",
+)
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
+
+
+def notes_of(obj: Object) -> dict[str, str]:
+    found: dict[str, str] = obj["metadata"].get("annotations") or {}
+    return found
+
+
+def asks(claim: Object, driver: str) -> bool:
+    """Whether the controller manager has left the claim to this driver, and it has no volume yet."""
+    notes = notes_of(claim)
+    return not claim["spec"].get("volumeName") and driver in (notes.get(name) for name in PROVISIONERS)
+
+
+def waits_for_node(claim: Object, storage_class: Object) -> bool:
+    """Of a class that binds late, and no node has been chosen (sl/controller/controller.go, shouldProvision)."""
+    late = storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
+    return late and SELECTED_NODE not in notes_of(claim)
+
+
+def to_delete(volume: Object, driver: str) -> bool:
+    """shouldDelete: its claim is gone, it is ours, and it is not gone itself but for others' finalizers."""
+    metadata, spec = volume["metadata"], volume["spec"]
+    if metadata.get("deletionTimestamp") and FINALIZER not in (metadata.get("finalizers") or ()):
+        return False
+    return (
+        (volume.get("status") or {}).get("phase") == "Released"
+        and spec.get("persistentVolumeReclaimPolicy") == "Delete"
+        and notes_of(volume).get(PROVISIONED_BY) == driver
+    )
+
+
+def volume_name(claim: Object) -> str:
+    return f"pvc-{claim['metadata']['uid']}"
+
+
+def volume_of(claim: Object, storage_class: Object, *, finalizer: bool) -> Object:
+    """The volume as it is saved."""
+    metadata, spec = claim["metadata"], claim["spec"]
+    made: Object = {
+        "name": volume_name(claim),
+        "annotations": {PROVISIONED_BY: storage_class["provisioner"]},
+    }
+    if finalizer:
+        made["finalizers"] = [FINALIZER]
+    return {
+        "kind": "PersistentVolume",
+        "apiVersion": "v1",
+        "metadata": made,
+        "spec": {
+            "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+            "accessModes": spec.get("accessModes") or ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
+            "storageClassName": storage_class["metadata"]["name"],
+            "volumeMode": spec.get("volumeMode", "Filesystem"),
+            "claimRef": {
+                "kind": "PersistentVolumeClaim",
+                "apiVersion": "v1",
+                "namespace": metadata["namespace"],
+                "name": metadata["name"],
+                "uid": metadata["uid"],
+                "resourceVersion": metadata["resourceVersion"],
+            },
+            "csi": {"driver": storage_class["provisioner"], "volumeHandle": metadata["uid"]},
+        },
+    }

@@ -1,0 +1,94 @@
+"""The options of a run that has informers and clients that list, and the file that says what these ask for."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from harness.documents.decoding import decode_struct
+from harness.documents.places import line_of
+from harness.documents.yamltext import YamlError, first_document
+from harness.fleet.informers.listmix import ListMix, broken_rule
+from harness.fleet.informers.options import Crowd, WriterOptions
+from harness.fleet.settings import parse_fields
+from harness.load.informerplan import AUDIT_EVERY_S, InformerPlan
+from harness.wire.errors import ConfigError
+
+_SHOWN = 80  # characters of a value in a message
+
+
+def add_informer_arguments(add: Callable[..., None]) -> None:
+    """`add(flag, **keywords)` adds one, as argparse does."""
+    add(
+        "--informers",
+        action="append",
+        default=[],
+        metavar="OPTION=VALUE,...",
+        help="a crowd of informers, as count=200, resource=configmaps, selector=shard=3, mode=list, spread_s=30, "
+        "restart_every_s=60, restart_share=0.5, relist_every_s=30 (docs/informers.md); each time it is given is one "
+        "more crowd",
+    )
+    add(
+        "--lists",
+        default="none",
+        metavar="FILE",
+        help="YAML file with the mix of LISTs and GETs that further clients send; none: no such clients",
+    )
+    add(
+        "--writer",
+        action="append",
+        default=[],
+        metavar="OPTION=VALUE,...",
+        help="what informers find and what changes beside them, as objects=10000, size=500, rate=50, replace_share=0.1",
+    )
+    add(
+        "--audit-every",
+        type=float,
+        default=AUDIT_EVERY_S,
+        metavar="SECONDS",
+        help="between comparisons of all that informers were told with a consistent LIST; 0: at the end alone",
+    )
+
+
+def informers_of(parsed: argparse.Namespace) -> InformerPlan:
+    """Raises ConfigError."""
+    crowds = [Crowd(**parse_fields(Crowd, [text], "--informers", "a crowd")) for text in parsed.informers]
+    if not 0 <= parsed.audit_every < float("inf"):
+        raise ConfigError(f"--audit-every {parsed.audit_every:g}: 0 or more seconds are needed")
+    return InformerPlan(
+        crowds=tuple(crowds or (Crowd(),)),
+        lists=None if parsed.lists == "none" else read_mix(Path(parsed.lists)),
+        writer=WriterOptions(**parse_fields(WriterOptions, parsed.writer, "--writer", "the writer")),
+        audit_every_s=parsed.audit_every,
+    )
+
+
+def read_mix(path: Path) -> ListMix:
+    """The list mix of a file. Raises ConfigError with file, line, key, value and what is allowed."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ConfigError(f"--lists {path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise ConfigError(f"--lists {path}: is not UTF-8 text") from None
+
+    def where(key: str) -> str:
+        line = line_of(text, key)
+        return f"{path}:{line}" if line else str(path)
+
+    try:
+        document = first_document(text)
+    except YamlError as error:
+        raise ConfigError(f"{path}:{error.line}: is not YAML: {error.problem}") from error
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path}: an empty mix asks for nothing; kinds are needed (docs/informers.md)")
+    ignored: list[str] = []
+    mix = decode_struct(document, ListMix, where, ignored, any_case=False)
+    if ignored:
+        raise ConfigError(f"{ignored[0]}: no such key")
+    broken = broken_rule(mix)
+    if broken is not None:
+        key, value, rule = broken
+        raise ConfigError(f"{where(key)}: {key}: {value!r:.{_SHOWN}}: {rule}")
+    return mix

@@ -1,0 +1,38 @@
+"""A run with provisioners, as its locustfile makes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from harness.load.arguments import RunOptions
+from harness.load.informerrun import NODES_ALONE
+from harness.load.provisionerusers import ClaimsUser, ProvisionerUser
+from harness.load.users import ClusterLoaderUser, KubeletUser
+from harness.wire.errors import ConfigError
+
+
+def fit_provisioners(environment: Any, options: RunOptions) -> RunOptions:
+    """Options of a run by the users that its locustfile has. Raises ConfigError for what these cannot do."""
+    classes = environment.user_classes
+
+    def has(user: type[Any]) -> bool:
+        return any(issubclass(each, user) for each in classes)
+
+    plan = options.provisioners
+    if not (has(ProvisionerUser) or has(ClaimsUser)):
+        if plan is not None and plan.virtual:
+            raise ConfigError(
+                "--virtual: no user of this locustfile is a provisioner; locustfiles/provisioners.py has them"
+            )
+        return msgspec.structs.replace(options, provisioners=None)
+    if has(KubeletUser):
+        if plan is not None and plan.virtual:
+            raise ConfigError("--virtual runs provisioners alone: this locustfile has kubelets too")
+        return options
+    pool = options.pool
+    if environment.parsed_options.num_users is None:
+        pool = msgspec.structs.replace(pool, nodes=NODES_ALONE)
+    scenario = options.scenario if has(ClusterLoaderUser) else ""
+    return msgspec.structs.replace(options, kubelets=0, pool=pool, scenario=scenario)

@@ -1,0 +1,118 @@
+"""Whole runs with informers: alone with a spoilt cache, beside kubelets in several processes, and with bad options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from harness.compare.comparison import compare
+from harness.compare.run import Run
+from tests.load.plays import ROOT, TINY, Outcome, Play
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+_BOTH = """
+from kubelets import *
+from informers import Informer, Lister, Writer
+"""
+_MIX = """
+rate: 10
+kinds:
+- {name: paged, limit: 20}
+- {name: exact, resourceVersion: exact, ageS: 1, limit: 20}
+- {name: get, get: true}
+"""
+_FEW = ("--cores", "host", "--writer", "objects=60,rate=10")
+
+
+def spoilt(folder: Path) -> Outcome:
+    arguments = ("--informers", "count=3", "--fault", "corrupt-cache resource=configmaps at=1s", "-t", "3s")
+    quiet = ("--cores", "host", "--writer", "objects=60,rate=0")
+    return Play(folder, *quiet, *arguments, locustfile="informers").end()
+
+
+def beside_kubelets(folder: Path) -> Outcome:
+    """With a scenario, in two processes, on two members."""
+    locustfile, mix = folder.with_name("both.py"), folder.with_name("mix.yaml")
+    locustfile.write_text(f"import sys\nsys.path.insert(0, {str(ROOT / 'locustfiles')!r})\n{_BOTH}")
+    mix.write_text(_MIX)
+    crowds = ("--informers", "count=4,restart_every_s=3", "--informers", "count=2,resource=pods,mode=list")
+    arguments = ("--scenario", TINY, "--members", "2", "--processes", "2", "--lists", str(mix), "-t", "120s")
+    return Play(folder, *_FEW, *crowds, *arguments, locustfile=str(locustfile.with_suffix(""))).end()
+
+
+def bad_mix(folder: Path) -> Outcome:
+    mix = folder.with_name("bad.yaml")
+    mix.write_text("kinds:\n- {name: a, weight: heavy}\n")
+    return Play(folder, "--lists", str(mix), locustfile="informers").end()
+
+
+PLAYS: list[Callable[[Path], Outcome]] = [spoilt, beside_kubelets, bad_mix]
+Outcomes = Callable[[Callable[[Path], Outcome]], Outcome]
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    """Of every play; they are put on together, before the first test asks for one."""
+    folder = tmp_path_factory.mktemp("informers")
+    with ThreadPoolExecutor(len(PLAYS)) as executor:
+        started: dict[str, Future[Outcome]] = {
+            play.__name__: executor.submit(play, folder / play.__name__) for play in PLAYS
+        }
+        for future in started.values():
+            future.exception()
+    return lambda play: started[play.__name__].result()
+
+
+def test_a_spoilt_watch_cache_fails_the_run_with_its_story(outcomes: Outcomes) -> None:
+    outcome = outcomes(spoilt)
+    assert (outcome.code, outcome.left, outcome.manifest.status) == (1, [], "failed"), outcome.output
+    (violation,) = outcome.events("informer-violation")
+    assert violation["violation"] == "differs"
+    assert violation["text"].startswith("not in its state, revision ")
+    (text,) = outcome.manifest.invalid[:1]
+    assert text.startswith(
+        f"informers were told wrong: differs: auditor at member-0: configmaps {violation['key']}"
+    )
+    assert outcome.manifest.results["informers"]["checked"]["violations"] == 1
+    assert "Traceback" not in outcome.output
+
+
+def test_informers_beside_kubelets_in_several_processes_are_found_right(outcomes: Outcomes) -> None:
+    outcome = outcomes(beside_kubelets)
+    assert (outcome.left, outcome.manifest.status) == ([], "completed"), outcome.output
+    assert outcome.code in (0, 4), outcome.output  # 4: this machine was too busy for the figures
+    results = outcome.manifest.results
+    assert results["scenario"] == "Success"
+    checked = results["informers"]["checked"]
+    assert checked.get("violations", 0) == checked["undecided"] == checked["unsynced"] == 0
+    assert checked["compared"] > 10
+    assert len(outcome.events("informers-checked")) == 2
+    assert len(outcome.events("informers-synced")) == 2
+    assert results["informers"]["events"] > 0
+    assert "Traceback" not in outcome.output
+
+
+def test_its_rows_are_in_the_comparison(outcomes: Outcomes) -> None:
+    run = Run(outcomes(beside_kubelets).record)
+    run.manifest.marks = []  # of a busy machine
+    rows = {row.row.key: row for row in compare([run]).rows}
+    for key in (
+        "informer-sync-last",
+        "informer-delivery-p50-busiest",
+        "list-exact-p99",
+        "informer-evaluated",
+    ):
+        (figure,) = rows[key].figures.values()
+        assert figure.known, key
+
+
+def test_a_bad_mix_is_one_line(outcomes: Outcomes) -> None:
+    outcome = outcomes(bad_mix)
+    assert (outcome.code, outcome.left) == (2, [])
+    (line,) = (line for line in outcome.output.splitlines() if line.startswith("swarmlet: "))
+    assert line.endswith("bad.yaml:2: kinds[0].weight: expected `float`, got `str` ('heavy')")
+    assert not outcome.record.exists()

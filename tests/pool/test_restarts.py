@@ -1,0 +1,151 @@
+"""A member that is ended and started again."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.pool.emulated import EmulatedPool, PoolOptions
+from harness.pool.process import Process, ProcessFailed
+from harness.pool.restarts import GRACE_S, RestartOrder, restart
+
+ORDER = RestartOrder("member-0", 0.0, 5.0)
+
+
+class FakeProcess:
+    """Ends with the given code when it is told to."""
+
+    def __init__(self, code: int = 0) -> None:
+        self.code = code
+        self.grace_s = 0.0
+
+    def end(self, within_s: float) -> int:
+        self.grace_s = within_s
+        return self.code
+
+
+def carried_out(
+    process: FakeProcess, start: Callable[[float], object], over: threading.Event | None = None
+) -> list[dict[str, Any]]:
+    """What is said, without the seconds."""
+    said: list[dict[str, Any]] = []
+    restart(ORDER, process, start, over or threading.Event(), said.append)  # type: ignore[arg-type]
+    assert all(event.pop("seconds") >= 0 for event in said)
+    return said
+
+
+def test_a_member_ends_and_is_started_again() -> None:
+    process, within = FakeProcess(-9), []
+
+    def start(within_s: float) -> object:
+        within.append(within_s)
+        return SimpleNamespace(pid=77)
+
+    assert carried_out(process, start) == [
+        {"kind": "member-ended", "member": "member-0", "code": -9},
+        {"kind": "member-restarted", "member": "member-0", "pid": 77},
+    ]
+    assert (process.grace_s, within) == (GRACE_S, [5.0])
+
+
+def test_a_member_that_does_not_come_back_is_told() -> None:
+    def start(_: float) -> object:
+        raise ProcessFailed("member-0: not ready within 5 s")
+
+    said = carried_out(FakeProcess(), start)
+    assert said[-1] == {
+        "kind": "member-restart-failed",
+        "member": "member-0",
+        "error": "member-0: not ready within 5 s",
+    }
+
+
+@pytest.mark.parametrize("stopped", ["while it is down", "as it would start"])
+def test_a_pool_that_is_stopped_meanwhile_starts_nothing(stopped: str) -> None:
+    over = threading.Event()
+    started: list[float] = []
+    if stopped == "while it is down":
+        over.set()
+    said = carried_out(FakeProcess(), lambda within_s: started.append(within_s), over)
+    assert [event["kind"] for event in said] == ["member-ended"]
+    assert started == ([] if over.is_set() else [5.0])
+
+
+# ---- real processes ------------------------------------------------------------------------------------------------
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[EmulatedPool]:
+    """One member; `said` has what it told."""
+    said: list[dict[str, Any]] = []
+    made = EmulatedPool(PoolOptions(members=1, cores="host", logs=str(tmp_path)), said.append)
+    made.said = said  # type: ignore[attr-defined]
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+def ask(pool: EmulatedPool, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    config = yaml.safe_load(pool.kubeconfig.read_text())
+    token = config["users"][0]["user"]["token"]
+    ca = ssl.create_default_context()
+    ca.check_hostname, ca.verify_mode = False, ssl.CERT_NONE
+    (member,) = pool.members
+    connection = http.client.HTTPSConnection(member.host, member.port, timeout=20, context=ca)
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    connection.request(method, path, json.dumps(body) if body else None, headers)
+    answer = connection.getresponse()
+    found = answer.status, json.loads(answer.read())
+    connection.close()
+    return found
+
+
+@pytest.mark.slow
+def test_a_restarted_member_has_its_address_and_its_objects(pool: EmulatedPool) -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}}
+    assert ask(pool, "POST", "/api/v1/namespaces", namespace)[0] == 201
+    before = pool.members[0]
+    pool.restart(RestartOrder("member-0", 0.1, 60.0))
+    said: list[dict[str, Any]] = pool.said  # type: ignore[attr-defined]
+    assert [(event["kind"], event["member"]) for event in said] == [
+        ("member-ended", "member-0"),
+        ("member-restarted", "member-0"),
+    ]
+    after = pool.members[0]
+    assert (after.name, after.host, after.port) == (before.name, before.host, before.port)
+    assert after.pid == said[1]["pid"] != before.pid
+    assert not _alive(before.pid)
+    assert ask(pool, "GET", "/api/v1/namespaces/kept")[0] == 200
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_ending_a_process_leaves_its_input_open_until_it_has_ended(tmp_path: Path) -> None:
+    """A member whose input ends goes at once; one that gets SIGTERM takes its time, and is killed when that is over."""
+    module = tmp_path / "stubborn.py"
+    module.write_text(
+        "import signal, sys\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "sys.stdin.readline(); print('{\"ready\": true}', flush=True); sys.stdin.read()\n"
+    )
+    environ = {"PYTHONPATH": str(tmp_path)}
+    process = Process("stubborn", "stubborn", {}, tmp_path / "log", environ=environ)
+    process.wait_ready()
+    assert process.end(0.2) == -9
