@@ -6,6 +6,7 @@ Mirrors clusterloader2/pkg/test/test.go: CompileTestConfig (render, read, flatte
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -63,7 +64,7 @@ def load_config(
         namespace=namespace,
         placed=placed,
         tuning_sets={item.name: item for item in read.tuning_sets},
-        skipped=tuple(_skipped(read)),
+        skipped=(*_skipped(read), *_programs(placed, templates)),
         ignored=tuple(ignored),
         mapping=mapping,
         templates=templates,
@@ -83,6 +84,24 @@ def _skipped(read: ConfigFile) -> Iterator[str]:
         yield f"dependency {item.name} ({item.method})"
     if read.chaos_monkey.node_failure is not None:
         yield "chaosMonkey.nodeFailure"
+
+
+_PROGRAM = re.compile(r"/(request-benchmark|access-tokens)[:\s\"]")
+"""Images of perf-tests that are clients of the apiserver (util-images); here they are pods that run and ask nothing."""
+
+
+def _programs(placed: Sequence[Placed], templates: TemplateProvider) -> Iterator[str]:
+    """Load that comes from inside pods, of which no test here has any."""
+    paths = {
+        item.object_template_path
+        for each in placed
+        for phase in each.step.phases
+        for item in phase.object_bundle
+    }
+    for path in sorted(paths):
+        found = _PROGRAM.search(templates.text(path)) if templates.exists(path) else None
+        if found:
+            yield f"requests of {found[1]}, which {path} runs in pods"
 
 
 class _Included(NamedTuple):

@@ -102,7 +102,7 @@ class TemplateProvider:
 
     def _place(self, path: str, mapping: Mapping[str, object], line: int) -> str:
         """File and line of the template that a line of its rendered text came from."""
-        template = gotpl.Template(marked(self._source(path)), name=path, functions=self._functions)
+        template = gotpl.Template(marked(self.text(path)), name=path, functions=self._functions)
         found = origin(template.render(mapping), line)
         return f"{self.file(path)}:{found}" if found else str(self.file(path))
 
@@ -133,9 +133,7 @@ class TemplateProvider:
         """The objects of an unrendered template, its placeholders cut out: enough for apiVersion and kind."""
         found = self._raw.get(path)
         if found is None:
-            found = self._raw[path] = tuple(
-                self._objects(path, None, _PLACEHOLDER.sub("", self._source(path)))
-            )
+            found = self._raw[path] = tuple(self._objects(path, None, _PLACEHOLDER.sub("", self.text(path))))
         return found
 
     def _objects(self, path: str, mapping: Mapping[str, object] | None, text: str) -> list[dict[str, object]]:
@@ -151,7 +149,8 @@ class TemplateProvider:
             objects.append(document)
         return objects
 
-    def _source(self, path: str) -> str:
+    def text(self, path: str) -> str:
+        """The template as it is. Raises ConfigError."""
         file = self.file(path)
         try:
             return self._files.read(file)
@@ -161,7 +160,7 @@ class TemplateProvider:
 
     def _parse(self, path: str) -> gotpl.Template:
         try:
-            return gotpl.Template(self._source(path), name=str(self.file(path)), functions=self._functions)
+            return gotpl.Template(self.text(path), name=str(self.file(path)), functions=self._functions)
         except gotpl.TemplateError as error:
             raise ConfigError(self._explain(path, error)) from error
 
@@ -169,9 +168,9 @@ class TemplateProvider:
         line = getattr(error, "line", None)
         message = getattr(error, "message", None) or str(error).partition(": ")[2]
         if message.endswith("unexpected EOF"):
-            line, message = unclosed(self._source(path)) or line, "no {{end}} for this"
+            line, message = unclosed(self.text(path)) or line, "no {{end}} for this"
         where = f"{self.file(path)}:{line}" if line else str(self.file(path))
-        lines = self._source(path).splitlines()
+        lines = self.text(path).splitlines()
         shown = f": {lines[line - 1].strip()[:_SHOWN]}" if line and line <= len(lines) else ""
         return f"{where}: template: {' '.join(message.split())}{shown}"
 

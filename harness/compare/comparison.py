@@ -11,6 +11,7 @@ from harness.compare.guard import Finding, guard
 from harness.compare.inference import Contrast, contrast_rows
 from harness.compare.informerrows import informer_rows
 from harness.compare.latenessrows import lateness_rows
+from harness.compare.provisionerrows import provisioner_rows
 from harness.compare.rows import ROWS, Row, split_rows
 from harness.compare.run import Run
 from harness.compare.throttlerows import throttle_rows
@@ -83,6 +84,7 @@ def compare(runs: Sequence[Run], declared: Collection[str] = ()) -> Comparison:
         *ROWS,
         *delivery_rows(),
         *throttle_rows(),
+        *provisioner_rows(counted),
         *lateness_rows(),
         *informer_rows(counted),
         *split_rows(counted),

@@ -105,7 +105,10 @@ class InformerRun:
     def take(self, kind: str, fields: Mapping[str, Any]) -> None:
         """What a user tells."""
         if kind == HERE:
-            self._places[fields["process"]] += 1
+            process = fields["process"]
+            if self.went and process not in self._places:  # a worker that came late
+                self._broadcast(MESSAGE, {"do": GO, "crowds": {process: [0]}})
+            self._places[process] += 1
             self._go()
         elif kind == READY:
             self._written = True

@@ -294,6 +294,8 @@ class Session:
             self._refused()
         elif kind == "measurement":
             self.record.manifest.results.setdefault("measurements", []).append(fields)
+        elif kind == "skipped":
+            self.record.mark(f"{fields['reason']}: {fields['what']}")
         elif kind == "skipped-measurement":
             self.record.mark(f"not measured: {fields['method']} ({fields['reason']})")
         elif kind == "scenario-ended":
@@ -508,6 +510,8 @@ class Session:
             self._look_at_workers()  # when the last one is lost, Locust ends by itself
         if not self.over:
             self._interrupted()
+        if not self.over and self._ending_as is not None:  # nobody is left who could compare informers
+            self._status, self.over = self._ending_as, True
         greenlets = (self._follower, self._refreshing, *self._faults)
         gevent.killall([greenlet for greenlet in greenlets if greenlet])
         self._take_own()

@@ -163,3 +163,19 @@ def test_a_file_that_holds_only_a_links_target_is_the_file_it_links_to() -> None
     link = UPSTREAM / "huge-service" / "service.yaml"
     assert link.read_text() == "../load/modules/services/service.yaml"
     assert "kind: Service" in Files().read(link)
+
+
+def test_load_that_would_come_from_inside_pods_is_said_to_be_missing() -> None:
+    found = {
+        _name(path).partition("/")[0]: loaded(path, 100).skipped for path in CONFIGS if _name(path) != SAMPLE
+    }
+    assert found["list"] == ("requests of request-benchmark, which deployment.yaml runs in pods",)
+    assert found["access-tokens"] == ("requests of access-tokens, which deployment.yaml runs in pods",)
+    assert found["load"] == found["batch"] == found["density"] == ()
+    assert {name for name, items in found.items() if items} == {
+        "access-tokens",
+        "list",
+        "request-benchmark",
+        "watch-list",
+        "write-throughput",
+    }

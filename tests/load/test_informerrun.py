@@ -66,6 +66,12 @@ def test_all_begin_when_all_are_there_and_what_they_find_is(last: str) -> None:
     assert len(play.sent) == 1
 
 
+def test_a_process_that_comes_late_begins_at_once() -> None:
+    play = Play().going()
+    play.here("c", "c")
+    assert play.sent[1:] == [{"do": GO, "crowds": {"c": [0]}}]
+
+
 def test_beside_a_scenario_the_load_phase_is_the_scenarios() -> None:
     assert Play(alone=False).going().told == ["informers-started"]
 

@@ -17,6 +17,7 @@ from harness.fleet.controllers.api import CLAIMS, STORAGECLASSES, VOLUMES, Steps
 from harness.fleet.controllers.controller import Controller
 from harness.fleet.controllers.podcontrol import selector_of
 from harness.fleet.controllers.views import Object, PodView, WholeView, whole
+from harness.fleet.controllers.workqueue import RETRY_S, WorkQueue
 from harness.wire.quantity import parse_quantity
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -34,6 +35,11 @@ class VolumeBinder(Controller):
     component = "persistentvolume-controller"
     workers = 1
     period_s = _RESYNC_S
+
+    def make_queue(self) -> WorkQueue:
+        """What failed is tried again by the next sync at the latest. Without a bucket: its one worker is often behind
+        its own writes, and among many claims such tries would wait minutes for their tokens."""
+        return WorkQueue(RETRY_S, _RESYNC_S, bucket=False)
 
     def subscribe(self) -> None:
         self.claims = self.watch(CLAIMS, self.claim_changed)

@@ -115,7 +115,7 @@ class Play:
             )
             if tamper is not None:
                 informer = Tampered(informer, tamper)
-            rest = Rest(informer, informer_limiters(crowd))
+            rest = Rest(informer, informer_limiters(crowd), content=crowd.content_type)
             made.append(self.world.add(rest, "informer", READER, member=member))
         return made
 

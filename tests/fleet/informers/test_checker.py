@@ -374,3 +374,31 @@ def test_informers_at_any_pace_with_restarts_are_found_right(seed: int) -> None:
             play.tell(event, view)
     assert play.end() == []
     assert play.checker.counts["compared"] > 10
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_one_fault_anywhere_is_found_and_put_to_its_informer(seed: int) -> None:
+    """One of three informers has one event dropped, told twice, or told after its next one."""
+    rng = random.Random(seed)
+    play = Play(informers=3)
+    events = []
+    for _ in range(30):
+        key = f"ns/{rng.choice('abcdef')}"
+        events.append(play.write(key, deleted=key in play.objects and rng.random() < 0.3))
+    place, kind = rng.randrange(len(events) - 1), rng.choice((Kind.LOST, Kind.DUPLICATED, Kind.REORDERED))
+    bad = list(events)
+    if kind is Kind.LOST:
+        del bad[place]
+    elif kind is Kind.DUPLICATED:
+        bad.insert(place + 1, bad[place])
+    else:
+        bad[place : place + 2] = reversed(bad[place : place + 2])
+    told = {play.views[0]: events, play.views[1]: bad, play.views[2]: events}
+    at = dict.fromkeys(told, 0)
+    while at:
+        view = rng.choice(list(at))
+        play.tell(told[view][at[view]], view)
+        at[view] += 1
+        if at[view] == len(told[view]):
+            del at[view]
+    assert found(play) == [(kind, "informer-1", events[place][1])]

@@ -88,6 +88,17 @@ def test_writes_are_followed_to_the_informers(make: Make) -> None:
     assert play.tally.bytes > play.tally.objects * 300
 
 
+def test_informers_that_speak_protobuf_are_told_the_same(make: Make) -> None:
+    play = make(protobuf_answers=True)
+    play.informers(Crowd(count=1))
+    play.informers(Crowd(count=2, content_type="protobuf"))
+    play.informers(Crowd(count=1, content_type="protobuf", mode="list"))
+    play.go()
+    play.run(3.0)
+    assert play.end()["compared"] == 5
+    assert play.violations == []
+
+
 # ---- planted ---------------------------------------------------------------------------------------------------------
 def tampering(what: str) -> Callable[[bytes], list[bytes]]:
     """Once, behind the first state: of two events the first is dropped, doubled, or told last."""

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from gevent.event import AsyncResult
 
-from harness.client.machine import Note, Sample
+from harness.client.machine import Sample
 from harness.client.requests import CERTIFICATESIGNINGREQUESTS, ResourceRef, create_, list_
 from harness.client.rest import Rest
 from harness.fleet.kubelet import Kubelet, kubelet_limiters
@@ -50,7 +50,7 @@ class Node:
     closed: list[str] = field(default_factory=list)
     shown_at_first: str = ""
 
-    def noted(self, item: Note | Sample) -> None:
+    def noted(self, item: object) -> None:
         if isinstance(item, Sample) and item.name == "connections_closed":
             self.closed.append(dict(item.labels)["why"])
 
