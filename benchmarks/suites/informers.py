@@ -37,9 +37,9 @@ def sync(plan: Plan) -> Iterator[Line]:
                 yield Line(f"{how}: member's CPU an object", "us", [found["member_us"]])
                 yield Line(f"{how}: client's CPU an object", "us", [found["client_us"]])
                 yield Line(f"{how}: member's memory", "MB", [found["member_mb"]])
-            kept = _metric(member, _SNAPSHOT_BYTES) / 1e6
-            state = "on" if snapshots else "off"
-            yield Line(f"informers/sync/snapshots {state}: a real server's snapshots", "MB", [kept])
+            if snapshots:
+                kept = _metric(member, _SNAPSHOT_BYTES) / 1e6
+                yield Line("informers/sync/snapshots on: a real server's snapshots", "MB", [kept])
 
 
 def _fill(member: Pool, count: int) -> None:

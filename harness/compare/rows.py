@@ -15,6 +15,13 @@ WATCHES = {"verb": "WATCH"}
 TOP_SPLITS = 8  # rows of the request rate by verb and resource; the others are in the series
 
 
+GROUPS = (
+    *("throughput", "load", "requests", "watches", "etcd", "cache and authorizer", "clients"),
+    *("provisioners", "informers"),
+)
+"""The order of a report."""
+
+
 class Taken(Enum):
     """How a figure over members was made one."""
 
@@ -28,7 +35,7 @@ class Taken(Enum):
 class Row:
     """One row. `value` gives None where the target does not expose what it needs; `lower_is_better` is None where
     neither direction is good in itself. `series` gives what the row's chart shows: index seconds since the load phase
-    began, values of the figure."""
+    began, values of the figure. `group` is one of `GROUPS`; a row that is not `shown` stands in report.json alone."""
 
     key: str
     title: str
@@ -39,6 +46,8 @@ class Row:
     value: Callable[[Run], float | None]
     lower_is_better: bool | None = True
     series: Callable[[Run], pd.Series] | None = None
+    group: str = ""
+    shown: bool = True
 
 
 def busiest(frame: pd.DataFrame) -> pd.Series:

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from harness.client.requests import ResourceRef
 from harness.client.store import Change
-from harness.fleet.controllers.api import CLAIMS, STORAGECLASSES, VOLUMES, Steps, call, call_all
+from harness.fleet.controllers.api import CLAIMS, STORAGECLASSES, VOLUMES, Steps, SyncError, call, call_all
 from harness.fleet.controllers.controller import Controller
 from harness.fleet.controllers.podcontrol import selector_of
 from harness.fleet.controllers.views import Object, PodView, WholeView, whole
-from harness.fleet.controllers.workqueue import RETRY_S, WorkQueue
 from harness.wire.quantity import parse_quantity
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -36,10 +35,14 @@ class VolumeBinder(Controller):
     workers = 1
     period_s = _RESYNC_S
 
-    def make_queue(self) -> WorkQueue:
-        """What failed is tried again by the next sync at the latest. Without a bucket: its one worker is often behind
-        its own writes, and among many claims such tries would wait minutes for their tokens."""
-        return WorkQueue(RETRY_S, _RESYNC_S, bucket=False)
+    def pump(self) -> None:
+        """Nothing before the informers show what was written: upstream writes that into its own caches. The event of
+        the write, which makes its object due again, is what it waits for."""
+        try:
+            self.check_fresh(_ALL)
+        except SyncError:
+            return
+        super().pump()
 
     def subscribe(self) -> None:
         self.claims = self.watch(CLAIMS, self.claim_changed)
@@ -85,7 +88,6 @@ class VolumeBinder(Controller):
 
     # ---- a sync ------------------------------------------------------------------------------------------------------
     def sync(self, key: str) -> Steps[None]:
-        self.check_fresh(_ALL)  # upstream writes what it has written into its own caches
         what, _, name = key.partition("|")
         if what == "claim":
             yield from self._sync_claim(name)
