@@ -66,16 +66,16 @@ def guard(arms: Arms, declared: Collection[str] = ()) -> list[Finding]:
 def settings_of(run: Run) -> dict[str, str]:
     """Everything that was chosen or found before the run began, by dotted name."""
     manifest = run.manifest
-    found = dict(_flat("", manifest.arguments.get("options", {})))
-    found.update(_flat("version", manifest.versions))
+    found = dict(flat("", manifest.arguments.get("options", {})))
+    found.update(flat("version", manifest.versions))
     target = {
         key: value
         for key, value in manifest.target.items()
         if key not in ("members", "options", "kubeconfig", "store_pid")
     }
-    found.update(_flat("target", target))
+    found.update(flat("target", target))
     found["target.members"] = str(len(manifest.target.get("members", ())))
-    found.update(_flat("host", {key: manifest.host.get(key) for key in ("system", "cores", "memory_bytes")}))
+    found.update(flat("host", {key: manifest.host.get(key) for key in ("system", "cores", "memory_bytes")}))
     found["nodes"] = str(manifest.nodes)
     found.pop("scenario", None)
     scenario = manifest.scenario
@@ -85,10 +85,11 @@ def settings_of(run: Run) -> dict[str, str]:
     return {key: value for key, value in found.items() if key not in OF_THE_SAMPLE}
 
 
-def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
+def flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
+    """What a tree of settings says, by dotted names."""
     if isinstance(value, Mapping) and value:
         for key, item in value.items():
-            yield from _flat(f"{prefix}.{key}" if prefix else str(key), item)
+            yield from flat(f"{prefix}.{key}" if prefix else str(key), item)
     else:
         yield prefix, value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
@@ -120,7 +121,7 @@ def _short(value: str) -> str:
 
 
 def _seeds(arms: Arms) -> Iterator[Finding]:
-    seeds = {name: sorted(run.manifest.seed for run in runs) for name, runs in arms.items()}
+    seeds = {name: sorted({run.manifest.seed for run in runs}) for name, runs in arms.items()}
     if len({tuple(found) for found in seeds.values()}) > 1:
         values = {name: ", ".join(map(str, found)) for name, found in seeds.items()}
         yield Finding(
@@ -130,8 +131,15 @@ def _seeds(arms: Arms) -> Iterator[Finding]:
 
 # ---- what happened -------------------------------------------------------------------------------------------------
 def _counts(arms: Arms, what: str, count: Callable[[Run], int], why: str) -> Iterator[Finding]:
-    """A finding where one arm had more than another."""
-    totals = {name: sum(map(count, runs)) for name, runs in arms.items()}
+    """A finding where one arm had more than another. Of a sample that was run again, the run that had most counts."""
+    totals = {}
+    for name, runs in arms.items():
+        most: dict[tuple[Path, int], int] = {}
+        for run in runs:
+            place = run.folder if not run.manifest.sample else run.folder.parent
+            key = (place, run.manifest.sample)
+            most[key] = max(most.get(key, 0), count(run))
+        totals[name] = sum(most.values())
     if len(set(totals.values())) > 1:
         yield Finding(what, {name: str(total) for name, total in totals.items()}, why)
 

@@ -1,70 +1,107 @@
-"""What an experiment is: arms, samples, and what every run has in common."""
+"""What an experiment is: arms, samples, and in which order these are run."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
 
 import msgspec
 
+from harness.experiment.declared import declared_settings
 from harness.wire.errors import ConfigError
+
+Order = Literal["in-turn", "shuffled"]
 
 
 class ArmPlan(msgspec.Struct, frozen=True):
-    """One control plane, or one kind of client: its name in the report, how many members it has, faults as ``--fault``
-    takes them, what else its runs' locust command gets."""
+    """One control plane, or one kind of client: its name in the report, and what its runs' locust command and
+    environment get beside what all arms share."""
 
     name: str
-    members: int
-    faults: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    environ: dict[str, str] = {}
 
 
 class ExperimentPlan(msgspec.Struct, frozen=True):
-    """`samples` of each arm with `kubelets` nodes; sample k of every arm has the seed `seed` + k, so that arms meet the
-    same draws. `arguments` go to every run's locust command, `environ` (CL2_* variables) to its environment. A
-    `locustfile` without kubelets or scenario has `kubelets` 0 and `scenario` ""."""
+    """`samples` of each arm; sample k of every arm has the seed `seed` + k, so that arms meet the same draws.
+
+    `arguments` go to every run's locust command, `environ` (CL2_* variables) to its environment; `locustfiles` are
+    names of ours, or paths. Before each sample the host has `cool_down_s` seconds to become idle. A sample that failed
+    is run again at the end, at most `retries` times.
+    """
 
     name: str
     title: str
     arms: tuple[ArmPlan, ...]
     samples: int = 3
-    kubelets: int = 100
-    spawn_rate: float = 50.0
-    scenario: str = "density"
     seed: int = 1
-    run_time_s: int = 900
+    order: Order = "in-turn"
+    cool_down_s: float = 0.0
+    retries: int = 1
     arguments: tuple[str, ...] = ()
     environ: dict[str, str] = {}
-    locustfile: str = "kubelets"
+    locustfiles: tuple[str, ...] = ("kubelets",)
 
     def validate(self) -> None:
         """Raises ConfigError."""
         if not self.arms:
             raise ConfigError(f"experiment {self.name}: it has no arms")
+        for arm in self.arms:
+            if not slug(arm.name):
+                raise ConfigError(
+                    f"experiment {self.name}: an arm's name needs a letter or a digit: {arm.name!r}"
+                )
         names = [arm.name for arm in self.arms]
         if len({slug(name) for name in names}) < len(names):
             raise ConfigError(
                 f"experiment {self.name}: two arms have the same name once it names a folder, of {', '.join(names)}"
             )
-        if self.samples < 1:
-            raise ConfigError(f"experiment {self.name}: samples: {self.samples} is less than 1")
-        if self.kubelets < 1 and self.locustfile == "kubelets":
-            raise ConfigError(f"experiment {self.name}: kubelets: {self.kubelets} is less than 1")
+        for key, value, least in (("samples", self.samples, 1), ("retries", self.retries, 0)):
+            if value < least:
+                raise ConfigError(f"experiment {self.name}: {key}: {value} is less than {least}")
+        if not 0 <= self.cool_down_s < float("inf"):
+            raise ConfigError(f"experiment {self.name}: cool_down: {self.cool_down_s:g} is no number of seconds")
 
-    @property
     def declared(self) -> tuple[str, ...]:
-        """The settings in which the arms differ, as `harness.compare.guard` names them."""
-        members, faults = {arm.members for arm in self.arms}, {arm.faults for arm in self.arms}
-        return (*(["pool.members"] if len(members) > 1 else []), *(["faults"] if len(faults) > 1 else []))
+        """The settings in which the arms differ, as `harness.compare.guard` names them. Raises ConfigError for
+        arguments that a run would refuse."""
+        arms = [(sample_arguments(self, arm, 1, Path("record")), arm.environ) for arm in self.arms]
+        return declared_settings(arms)
 
-    def in_turn(self) -> Iterator[tuple[ArmPlan, int]]:
+    def turns(self) -> Iterator[tuple[ArmPlan, int]]:
         """(arm, sample from 1) in the order of running: every arm once, then every arm again, so that a machine that
-        grows slower or faster meanwhile does so for all arms alike."""
+        grows slower or faster meanwhile does so for all arms alike. Shuffled, each round has an order of its own, drawn
+        by the seed: then no arm is always the one after another."""
         for sample in range(1, self.samples + 1):
-            for arm in self.arms:
+            arms = list(self.arms)
+            if self.order == "shuffled":
+                random.Random(f"{self.seed}/order/{sample}").shuffle(arms)
+            for arm in arms:
                 yield arm, sample
+
+
+def sample_arguments(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Path) -> list[str]:
+    """What one sample's locust command gets."""
+    own = ["--seed", str(plan.seed + sample), "--arm", arm.name, "--sample", str(sample), "--record", str(record)]
+    return [*plan.arguments, *arm.arguments, *own]
+
+
+def against_itself(plan: ExperimentPlan, name: str = "") -> ExperimentPlan:
+    """The plan with one of its arms, the first where `name` is "", twice: whatever is then called different is chance.
+    Raises ConfigError for a name that no arm has."""
+    known = [arm.name for arm in plan.arms]
+    if name and name not in known:
+        raise ConfigError(f"experiment {plan.name}: no arm {name!r}; there are {', '.join(known)}")
+    arm = plan.arms[known.index(name) if name else 0]
+    again = msgspec.structs.replace(arm, name=f"{arm.name} again")
+    title = f"{plan.title}: {arm.name} against itself"
+    return msgspec.structs.replace(plan, arms=(arm, again), title=title)
 
 
 def slug(name: str) -> str:
     """A name as part of a folder's name."""
     return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
+
+

@@ -16,7 +16,7 @@ from harness.load.arguments import RunOptions, add_arguments, options_from
 from harness.wire.errors import ConfigError
 
 _SKIP_PATCH = "LOCUST_SKIP_MONKEY_PATCH"
-_NOT_HERE = {
+NOT_HERE = {
     "--scenario": "it is the command's argument",
     **dict.fromkeys(
         ("-f", "--locustfile", "--headless", "--only-summary", "--config-users"), "run sees to it"
@@ -57,7 +57,7 @@ def split(arguments: Sequence[str], own: Mapping[str, bool]) -> tuple[list[str],
             kept.append(word)
         elif flag in own:
             kept += [word, *_values(words, own[flag] and "=" not in word)]
-        elif flag in takes and flag not in _NOT_HERE:
+        elif flag in takes and flag not in NOT_HERE:
             passed += [word, *_values(words, takes[flag] and "=" not in word)]
         else:
             raise ConfigError(f"run {flag}: {_why_not(flag, [*own, *takes])}")
@@ -69,9 +69,9 @@ def _values(words: Iterator[str], wanted: bool) -> list[str]:
 
 
 def _why_not(flag: str, known: list[str]) -> str:
-    if flag in _NOT_HERE:
-        return f"not with swarmlet run: {_NOT_HERE[flag]}"
-    near = difflib.get_close_matches(flag, [name for name in known if name not in _NOT_HERE], n=1)
+    if flag in NOT_HERE:
+        return f"not with swarmlet run: {NOT_HERE[flag]}"
+    near = difflib.get_close_matches(flag, [name for name in known if name not in NOT_HERE], n=1)
     return "there is no such option" + (f"; did you mean {near[0]}?" if near else "; see swarmlet options")
 
 
@@ -87,10 +87,15 @@ def _refuse(message: str) -> None:
 
 
 @cache
+def known_options() -> dict[str, argparse.Action]:
+    """Each option by its flags, short ones too."""
+    return {name: action for action in _parser()._actions for name in action.option_strings}
+
+
+@cache
 def _values_taken() -> dict[str, bool]:
     """Each option, and whether a value follows it."""
-    actions = _parser()._actions
-    return {name: action.nargs != 0 for action in actions for name in action.option_strings}
+    return {name: action.nargs != 0 for name, action in known_options().items()}
 
 
 def _parser() -> argparse.ArgumentParser:
