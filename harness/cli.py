@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.bench.commands import app as bench_app
+from harness.experiment import commands as experiment_commands
+from harness.experiment.commands import RUNS
 from harness.load.cluster import commands as cluster_commands
 from harness.load.commandline import PassingCommand
 from harness.load.scenariocommands import app as scenario_app
@@ -27,10 +29,9 @@ app = typer.Typer(
 app.add_typer(pool_app, name="pool")
 app.add_typer(scenario_app, name="scenario")
 app.add_typer(bench_app, name="bench")
+experiment_commands.add_to(app)
 cluster_commands.add_to(app)
 console = Console()
-
-RUNS = Path("reports/runs")
 
 
 @app.command()
@@ -50,13 +51,14 @@ def demo(
     from harness.experiment.plan import ArmPlan, ExperimentPlan
     from harness.experiment.runner import run_experiment
 
+    ha = ["--members", str(members), *(word for text in fault or () for word in ("--fault", text))]
     plan = ExperimentPlan(
         name=name or time.strftime("demo-%Y%m%d-%H%M%S"),
         title=f"One master or {members}: {kubelets} kubelets",
-        arms=(ArmPlan("1 master", 1), ArmPlan(f"HA, {members} masters", members, tuple(fault or ()))),
+        arms=(ArmPlan("1 master", ("--members", "1")), ArmPlan(f"HA, {members} masters", tuple(ha))),
         samples=samples,
-        kubelets=kubelets,
         seed=seed,
+        arguments=("-u", str(kubelets), "-r", "50", "-t", "900s", "--scenario", "density"),
         environ={"CL2_PODS_PER_NODE": str(pods_per_node), "CL2_DELETE_NAMESPACES": "false"},
     )
     for path in run_experiment(plan, RUNS / plan.name, console):
@@ -133,8 +135,8 @@ def run(
 def _run_one(scenario: str, folder: Path, given: list[str]) -> int:
     """The exit code of Locust with these arguments, after its results were printed."""
     from harness.experiment.locustrun import locust_command, run_locust
+    from harness.experiment.progress import progress_line
     from harness.experiment.results import print_results
-    from harness.experiment.runner import progress_line
     from harness.load.commandline import check
     from harness.load.scenarios import locustfile_of
 
@@ -147,28 +149,8 @@ def _run_one(scenario: str, folder: Path, given: list[str]) -> int:
         if text:
             console.print(f"{time.monotonic() - began:6.1f} s  {text}", highlight=False, markup=False)
 
-    code = run_locust(locust_command(locustfile_of(scenario), arguments), folder, tell)
+    code = run_locust(locust_command([locustfile_of(scenario)], arguments), folder, tell)
     return print_results(folder, code, console)
-
-
-@app.command()
-def report(
-    records: Annotated[list[Path], typer.Argument(help="run records, or an experiment's folder")],
-    out: Annotated[Path, typer.Option(help="folder of the report")] = Path("."),
-    title: Annotated[str, typer.Option(help="heading of the report")] = "Comparison",
-) -> None:
-    """Compare run records that are already there."""
-    from harness.compare.run import Run
-    from harness.report.render import render
-
-    folders = [sample for given in records for sample in _records_in(given)]
-    for path in render([Run(folder) for folder in folders], out, title):
-        console.print(f"wrote {path}", soft_wrap=True)
-
-
-def _records_in(folder: Path) -> list[Path]:
-    samples = folder / "samples"
-    return sorted(path for path in samples.iterdir() if path.is_dir()) if samples.is_dir() else [folder]
 
 
 @app.command()

@@ -25,9 +25,9 @@ class Claims(ClaimsUser):
     """Makes ``--claims``, then ends the run."""
 
 
-class Controllers(ControllersUser):
+class VolumeControllers(ControllersUser):
     """Binds claims to volumes, where the target has no controller manager."""
 
 
-class Shape(ScenarioShape):
+class ClaimsShape(ScenarioShape):
     """All of them, until every claim is bound."""

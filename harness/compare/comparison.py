@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from harness.compare.deliveryrows import delivery_rows
 from harness.compare.guard import Finding, guard
 from harness.compare.inference import Contrast, contrast_rows
-from harness.compare.informerrows import informer_rows
-from harness.compare.latenessrows import lateness_rows
-from harness.compare.provisionerrows import provisioner_rows
-from harness.compare.rows import GROUPS, ROWS, Row, split_rows
+from harness.compare.rows.every import every_row
+from harness.compare.rows.row import Row
 from harness.compare.run import Run
-from harness.compare.throttlerows import throttle_rows
-
-_THROUGHPUT = ("barrier", "wall-clock", "pod-startup-p50", "pod-startup-p99")
-_LOAD = ("watches-busiest", "watches-sum", "memory")
-_REQUESTS = ("request-rate", "rejects", "system-queue")
-_WATCHES = ("watch-events-busiest", "watch-events-sum", "terminated-watchers")
 
 
 @dataclass(frozen=True)
@@ -85,7 +76,7 @@ def compare(runs: Sequence[Run], declared: Collection[str] = ()) -> Comparison:
         bad = tuple((run, "; ".join(run.manifest.invalid)) for run in mine if run.manifest.invalid)
         arms.append(Arm(name, good, bad))
     counted = [run for arm in arms for run in arm.runs]
-    rows = _all_rows(counted)
+    rows = every_row(counted)
     figures = [{arm.name: Figure(tuple(map(row.value, arm.runs))) for arm in arms} for row in rows]
     filled = [(row, by_arm) for row, by_arm in zip(rows, figures, strict=True) if _any_known(by_arm)]
     contrasts = _contrasts(filled, names)
@@ -94,27 +85,6 @@ def compare(runs: Sequence[Run], declared: Collection[str] = ()) -> Comparison:
         tuple(Compared(*row, contrast) for row, contrast in zip(filled, contrasts, strict=True)),
         tuple(guard({arm.name: [*arm.runs, *(run for run, _ in arm.left_out)] for arm in arms}, declared)),
     )
-
-
-def _all_rows(runs: Sequence[Run]) -> list[Row]:
-    """By group, in the order of a report."""
-    members: dict[str, Sequence[Row]] = {
-        "throughput": [row for row in ROWS if row.key in _THROUGHPUT],
-        "load": [row for row in ROWS if row.key in _LOAD],
-        "requests": [
-            *(row for row in ROWS if row.key in _REQUESTS),
-            *(row for row in split_rows(runs) if not row.key.startswith("etcd")),
-        ],
-        "watches": [*(row for row in ROWS if row.key in _WATCHES), *delivery_rows()],
-        "etcd": [row for row in split_rows(runs) if row.key.startswith("etcd")],
-        "cache and authorizer": [
-            row for row in ROWS if row.key not in (*_THROUGHPUT, *_LOAD, *_REQUESTS, *_WATCHES)
-        ],
-        "clients": [*throttle_rows(), *lateness_rows()],
-        "provisioners": provisioner_rows(runs),
-        "informers": informer_rows(runs),
-    }
-    return [replace(row, group=group) for group in GROUPS for row in members[group]]
 
 
 def _any_known(figures: dict[str, Figure]) -> bool:

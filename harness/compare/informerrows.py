@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.compare.deliveryrows import quantile_rows
+from harness.compare.rows.delivery import quantile_rows
 from harness.compare.rows import Row, Taken, busiest, peak, total
 from harness.compare.run import Run
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from harness.compare.rows import Row, Taken
 from harness.compare.run import Run
-from harness.compare.throttlerows import throttle_rows
+from harness.compare.rows.throttle import throttle_rows
 
 CLAIMS, PROVISIONER = "claims", "provisioner"
 TOP_KINDS = 8  # rows of requests by verb and resource

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from harness.observe.exposition import split
+from harness.compare.series import Key, MemberSeries, Where, histogram_quantile, matches
 from harness.observe.histogram import Histogram, bucket_middle_us
 from harness.observe.record import Manifest, read_events, read_manifest, read_table
 
 CREATE_BARRIER = "Waiting for 'create objects' to be completed"
+
+
+class Window(Enum):
+    """The part of a run that a figure is of."""
+
+    WHOLE = "whole run"
+    SCENARIO = "scenario"  # without the fleet's coming and going
+    LOAD = "load phase"  # from the first object's creation to the end of the create barrier
 
 
 class Run:
@@ -26,7 +35,6 @@ class Run:
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
         self.events: list[dict[str, Any]] = read_events(folder)
-        self._frames: dict[str, pd.DataFrame] = {}
 
     # ---- phases ----------------------------------------------------------------------------------------------------
     @cached_property
@@ -51,6 +59,15 @@ class Run:
         return None
 
     @cached_property
+    def barriers(self) -> dict[str, bool]:
+        """The steps that waited for objects, in their order, and whether all that they waited for came."""
+        passed: dict[str, bool] = {}
+        for event in self.events:
+            if event["kind"] == "barrier":
+                passed[event["step"]] = passed.get(event["step"], True) and bool(event["passed"])
+        return passed
+
+    @cached_property
     def scenario(self) -> tuple[float, float]:
         """When the scenario began and ended, on the frames' time; open ends where it did not. The registration of the
         fleet comes before it, its disconnection (thousands of watches counted at once) after."""
@@ -73,129 +90,110 @@ class Run:
             return None
         return float(times["scenario-finished"] - times["scenario-started"])
 
+    def bounds(self, window: Window) -> tuple[float, float] | None:
+        """When a window began and ended, on the frames' time; None where the run had no load phase that ended."""
+        if window is Window.LOAD:
+            began = any(e["kind"] == "phase-started" for e in self.events)
+            return (0.0, self.load_ended) if began and self.load_ended is not None else None
+        return self.scenario if window is Window.SCENARIO else (float("-inf"), float("inf"))
+
     # ---- members' series -------------------------------------------------------------------------------------------
     @cached_property
-    def _series(self) -> pd.DataFrame:
-        table = read_table(self.folder, "series")
-        frame: pd.DataFrame = table.to_pandas()
-        for column in ("member", "series"):
-            frame[column] = frame[column].astype("category")
+    def _series(self) -> MemberSeries:
+        frame: pd.DataFrame = read_table(self.folder, "series").to_pandas()
         frame["t"] = frame["t"] - self.load_began
-        return frame
+        return MemberSeries(frame, fresh=self.manifest.target.get("backend") != "existing")
 
-    @cached_property
-    def _names(self) -> dict[str, list[tuple[str, dict[str, str]]]]:
-        """Metric name -> its series, as text and as labels."""
-        names: dict[str, list[tuple[str, dict[str, str]]]] = {}
-        for series in self._series["series"].cat.categories:
-            name, labels = split(series)
-            names.setdefault(name, []).append((series, labels))
-        return names
-
-    @cached_property
-    def _last(self) -> dict[str, float]:
-        """The last value of each series, members added up."""
-        last = self._series.drop_duplicates(["member", "series"], keep="last")
-        return {
-            str(series): float(v)
-            for series, v in last.groupby("series", observed=True)["value"].sum().items()
-        }
-
-    @cached_property
+    @property
     def scrapes(self) -> pd.DataFrame:
         """`up` of each member at each scrape: index t, a column a member."""
-        rows = self._series[self._series["series"] == "up"]
-        return rows.pivot_table(index="t", columns="member", values="value", observed=True)
+        return self._series.up
 
-    def during_scenario(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of a frame from the last scrape before the scenario to the last one before its end."""
-        began, ended = self.scenario
-        first = frame.index[frame.index <= began]
-        return frame.loc[(first[-1] if len(first) else float("-inf")) : ended]
+    def during(self, frame: pd.DataFrame, window: Window) -> pd.DataFrame:
+        """The scrapes of a frame that lie in a window."""
+        bounds = self.bounds(window)
+        return frame.iloc[:0] if bounds is None else frame.loc[bounds[0] : bounds[1]]
+
+    def scraped_s(self, window: Window) -> float:
+        """The seconds that `increase` of a window is of: from the last scrape before it to the last one in it."""
+        bounds, times = self.bounds(window), self.scrapes.index
+        if bounds is None or not len(times):
+            return 0.0
+        before, inside = times[times <= bounds[0]], times[times <= bounds[1]]
+        return float(inside[-1] - (before[-1] if len(before) else times[0])) if len(inside) else 0.0
 
     @property
     def families(self) -> set[str]:
         """The names of all metrics that some member had."""
-        return set(self._names)
+        return self._series.families
 
     def exposes(self, metric: str) -> bool:
         """True where some member had the metric at all."""
-        return metric in self._names
+        return metric in self._series.families
 
-    def frame(
-        self, metric: str, where: Mapping[str, str | tuple[str, ...]] | None = None, by: str = ""
-    ) -> pd.DataFrame:
+    def frame(self, metric: str, where: Where | None = None, by: str = "") -> pd.DataFrame:
         """A metric at each scrape: index t, a column for each member (or each member and value of label `by`).
 
         Members only, not the other processes of a record. Series that differ in other labels are summed. Between two
-        changes a value is carried forward; where a member did not answer there is NaN.
+        changes a value is carried forward; where a member did not answer there is NaN. Not to be changed.
         """
-        wide = self._wide(metric)
-        groups = {
-            series: labels.get(by, "")
-            for series, labels in self._names.get(metric, ())
-            if _matches(labels, where or {})
-        }
-        columns = [(str(column[0]), str(column[1])) for column in wide.columns]
-        chosen = [index for index, (_, series) in enumerate(columns) if series in groups]
-        if not chosen:
-            return pd.DataFrame(index=self.scrapes.index)
-        keys = [(columns[i][0], groups[columns[i][1]]) if by else columns[i][0] for i in chosen]
-        picked = wide.iloc[:, chosen]
-        picked.columns = pd.Index(range(len(keys)))
-        summed = picked.T.groupby(pd.Series(keys)).sum().T
-        if by:
-            summed.columns = pd.MultiIndex.from_tuples(
-                [(column[0], column[1]) for column in summed.columns], names=["member", by]
-            )
-        for column in summed.columns:
-            member = column[0] if by else column
-            summed.loc[self.scrapes[member] == 0, [column]] = float("nan")
-        return summed
+        return self._series.frame(metric, where or {}, by)
 
-    def _wide(self, metric: str) -> pd.DataFrame:
-        """All series of a metric at each scrape, a column for each (member, series); made once, as rows share it."""
-        if metric not in self._frames:
-            series = [series for series, _ in self._names.get(metric, ())]
-            rows = self._series[self._series["series"].isin(series)]
-            rows = rows[rows["member"].isin(self.scrapes.columns)]
-            wide = rows.pivot_table(index="t", columns=["member", "series"], values="value", observed=True)
-            self._frames[metric] = wide.reindex(self.scrapes.index).ffill().fillna(0.0)
-        return self._frames[metric]
+    def processes(self, metric: str) -> pd.DataFrame:
+        """A metric of the run's processes that are no members: index t, a column a process."""
+        return self._series.processes(metric)
 
-    def increase(self, metric: str, where: Mapping[str, str | tuple[str, ...]] | None = None) -> pd.Series:
-        """How much a counter grew over the whole run, for each member: what it shows last, as members start with the
-        run; with a target that was there before, less what it showed first."""
-        frame = self.frame(metric, where)
-        if frame.empty:
-            return pd.Series(dtype=float)
-        last = frame.ffill().iloc[-1]
-        return last - frame.bfill().iloc[0] if self.manifest.target.get("backend") == "existing" else last
+    def increase(
+        self, metric: str, where: Where | None = None, window: Window = Window.WHOLE
+    ) -> pd.Series:
+        """How much a counter grew in a window, for each member: from the last scrape before it to the last one in it.
+        A counter that fell began anew. Over the whole run what a member showed first counts too, as members begin with
+        the run; not with a target that was there before."""
+        return pd.Series(self.increases(metric, (), where, window).get((), {}), dtype=float)
 
-    def rate(
-        self, metric: str, where: Mapping[str, str | tuple[str, ...]] | None = None, by: str = ""
-    ) -> pd.DataFrame:
+    def increases(
+        self, metric: str, by: Key, where: Where | None = None, window: Window = Window.WHOLE
+    ) -> dict[Key, dict[str, float]]:
+        """`increase` for each combination of the labels `by`."""
+        bounds = self.bounds(window)
+        return {} if bounds is None else self._series.increases(metric, where or {}, by, *bounds)
+
+    def rate(self, metric: str, where: Where | None = None, by: str = "") -> pd.DataFrame:
         """Growth of a counter a second between two scrapes, while the scenario ran; a counter that fell (a restart)
-        counts as no growth."""
-        frame = self.during_scenario(self.frame(metric, where, by))
+        counts as no growth. It begins with the last scrape before the scenario."""
+        frame = self.frame(metric, where, by)
+        began, ended = self.scenario
+        before = frame.index[frame.index <= began]
+        frame = frame.loc[(before[-1] if len(before) else float("-inf")) : ended]
         seconds = frame.index.to_series().diff()
         return frame.diff().clip(lower=0).div(seconds, axis=0).iloc[1:]
 
-    def quantile_s(
-        self, metric: str, q: float, where: Mapping[str, str | tuple[str, ...]], by: str
-    ) -> dict[str, float]:
-        """`histogram_quantile` over the whole run and all members together, for each value of label `by`."""
-        found: dict[str, dict[float, float]] = {}
-        for series, labels in self._names.get(f"{metric}_bucket", ()):
-            if _matches(labels, where):
-                bounds = found.setdefault(labels.get(by, ""), {})
-                bound = float(labels["le"])
-                bounds[bound] = bounds.get(bound, 0.0) + self._last[series]
-        return {
-            key: value
-            for key, bounds in found.items()
-            if (value := histogram_quantile(q, bounds)) is not None
-        }
+    def rates(self, metric: str, by: Key) -> dict[Key, pd.Series]:
+        """`rate` of all members together, for each combination of the labels `by`."""
+        return self._series.rates(metric, by, *self.scenario)
+
+    def quantiles(
+        self, metric: str, q: float, by: Key, where: Where | None = None, window: Window = Window.WHOLE
+    ) -> dict[Key, float]:
+        """`histogram_quantile` of what a window added to the buckets of all members together, for each combination of
+        the labels `by`; in the histogram's unit. None had an observation where one is missing."""
+        bounds = self.bounds(window)
+        if bounds is None:
+            return {}
+        found = self._series.buckets(metric, where or {}, by, *bounds)
+        told = {key: histogram_quantile(q, counts) for key, counts in found.items()}
+        return {key: value for key, value in told.items() if value is not None}
+
+    def quantile_over_time(
+        self, metric: str, q: float, where: Where | None = None, window: Window = Window.WHOLE
+    ) -> pd.Series:
+        """`histogram_quantile` between each two scrapes of a window with observations, by the later one's time."""
+        bounds = self.bounds(window)
+        if bounds is None:
+            return pd.Series(dtype=float)
+        points = self._series.bucket_steps(metric, where or {}, *bounds)
+        found = {t: histogram_quantile(q, counts) for t, counts in points}
+        return pd.Series({t: value for t, value in found.items() if value is not None}, dtype=float)
 
     # ---- clients' histograms ---------------------------------------------------------------------------------------
     @cached_property
@@ -227,9 +225,14 @@ class Run:
         frame: pd.DataFrame = read_table(self.folder, "samples").to_pandas()
         return frame
 
+    @cached_property
+    def _samples_by(self) -> dict[tuple[str, str], pd.DataFrame]:
+        frame = self.samples.astype({"user": str, "name": str, "labels": str})
+        return {(str(user), str(name)): rows for (user, name), rows in frame.groupby(["user", "name"])}
+
     def sample_quantile_ms(self, user: str, name: str, q: float) -> float | None:
         """A quantile of what one kind of user measured under a name; None where it measured nothing."""
-        rows = self.samples[(self.samples["user"] == user) & (self.samples["name"] == name)]
+        rows = self.samples_of(user, name, {})
         histogram = Histogram()
         histogram.merge(zip(rows["bucket"], rows["count"], strict=True))
         value = histogram.quantile_us(q)
@@ -239,7 +242,7 @@ class Run:
         self, user: str, name: str, q: float, by: str, where: Mapping[str, str] | None = None
     ) -> dict[str, float]:
         """A quantile for each value of label `by`, of the samples whose labels match."""
-        rows = self._samples_of(user, name, where or {})
+        rows = self.samples_of(user, name, where or {})
         return _quantiles(rows, q, rows["labels"].map(lambda labels: _labels(labels).get(by, "")))
 
     def sample_quantiles_over_time(
@@ -247,7 +250,7 @@ class Run:
     ) -> dict[float, dict[str, float]]:
         """`sample_quantiles_ms` of each window with samples, by the middle of the window (seconds since the load phase
         began). A sample is of the time at which its worker reported it, up to 3 s late."""
-        rows = self._samples_of(user, name, where)
+        rows = self.samples_of(user, name, where)
         values = rows["labels"].map(lambda labels: _labels(labels).get(by, ""))
         windows = (rows["t"] - self.load_began) // window_s
         return {
@@ -259,20 +262,35 @@ class Run:
 
     def sample_count(self, user: str, name: str, where: Mapping[str, str] | None = None) -> int:
         """How many samples there are, of those whose labels match."""
-        return int(self._samples_of(user, name, where or {})["count"].sum())
+        return int(self.samples_of(user, name, where or {})["count"].sum())
+
+    def sample_counts(self, user: str, name: str, by: str) -> dict[str, int]:
+        """How many samples there are for each value of label `by`."""
+        rows = self.samples_of(user, name)
+        counts = rows.groupby(rows["labels"].map(lambda labels: _labels(labels).get(by, "")))["count"].sum()
+        return {str(value): int(count) for value, count in counts.items()}
 
     def sample_sum(self, user: str, name: str, where: Mapping[str, str] | None = None) -> float:
         """The values of samples added up, each as exact as its bucket."""
-        rows = self._samples_of(user, name, where or {})
+        rows = self.samples_of(user, name, where or {})
         return sum(
             bucket_middle_us(int(bucket)) / 1e3 * int(count)
             for bucket, count in zip(rows["bucket"], rows["count"], strict=True)
         )
 
-    def _samples_of(self, user: str, name: str, where: Mapping[str, str]) -> pd.DataFrame:
-        rows = self.samples[(self.samples["user"] == user) & (self.samples["name"] == name)]
-        rows = rows.assign(labels=rows["labels"].astype(str))
-        chosen = {labels for labels in rows["labels"].unique() if _matches(_labels(labels), where)}
+    @property
+    def users(self) -> list[str]:
+        """The kinds of users that measured something."""
+        return sorted({user for user, _ in self._samples_by})
+
+    def samples_of(self, user: str, name: str, where: Mapping[str, str] | None = None) -> pd.DataFrame:
+        """The rows of what one kind of user measured under a name, of those whose labels match."""
+        rows = self._samples_by.get((user, name))
+        if rows is None:
+            return self.samples.iloc[:0]
+        if not where:
+            return rows
+        chosen = {labels for labels in rows["labels"].unique() if matches(_labels(labels), where)}
         return rows[rows["labels"].isin(chosen)]
 
 
@@ -290,30 +308,3 @@ def _quantiles(rows: pd.DataFrame, q: float, values: pd.Series) -> dict[str, flo
         assert quantile is not None  # a group has at least one row
         found[str(value)] = quantile / 1e3
     return found
-
-
-def _matches(labels: Mapping[str, str], where: Mapping[str, str | tuple[str, ...]]) -> bool:
-    return all(
-        labels.get(key, "") in (value if isinstance(value, tuple) else (value,))
-        for key, value in where.items()
-    )
-
-
-def histogram_quantile(q: float, bounds: Mapping[float, float]) -> float | None:
-    """Prometheus' histogram_quantile: `bounds` maps an upper bound (le, inf included) to its cumulative count.
-
-    Linear within a bucket; a quantile in the last bucket gives the highest finite bound; None without observations.
-    """
-    ordered = sorted(bounds.items())
-    if not ordered or ordered[-1][1] <= 0:
-        return None
-    rank = q * ordered[-1][1]
-    lower, below = 0.0, 0.0
-    for upper, count in ordered:
-        if count >= rank:
-            if upper == float("inf"):
-                return lower
-            inside = count - below
-            return lower + (upper - lower) * ((rank - below) / inside if inside else 1.0)
-        lower, below = upper, count
-    return lower

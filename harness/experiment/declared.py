@@ -30,9 +30,7 @@ def declared_settings(arms: Sequence[tuple[Sequence[str], Mapping[str, str]]]) -
     settings = [dict(flat("", msgspec.to_builtins(check(arguments), enc_hook=str))) for arguments, _ in arms]
     names = sorted({name for each in settings for name in each})
     found = [
-        name
-        for name in names
-        if name not in OF_THE_SAMPLE and len({each.get(name) for each in settings}) > 1
+        name for name in names if name not in OF_THE_SAMPLE and len({each.get(name) for each in settings}) > 1
     ]
     if any(environ != arms[0][1] for _, environ in arms):
         found.append("scenario.resolved")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,12 @@ OURS = "swarmlet: "  # in front of a line that says why a command ends
 PARENT_VARIABLE = "SWARMLET_PARENT"  # as harness.load.lifeline reads it; that package is not imported here
 
 
-def locust_command(locustfile: str, arguments: list[str]) -> list[str]:
-    """The command that a user would type, with this Python's own Locust."""
-    path = share("locustfiles") / f"{locustfile}.py"
-    return [sys.executable, "-m", "locust", "--headless", "--only-summary", "-f", str(path), *arguments]
+def locust_command(locustfiles: Sequence[str], arguments: list[str]) -> list[str]:
+    """The command that a user would type, with this Python's own Locust. `locustfiles` are names of ours, or paths."""
+    paths = [
+        name if name.endswith(".py") else str(share("locustfiles") / f"{name}.py") for name in locustfiles
+    ]
+    return [sys.executable, "-m", "locust", "--headless", "--only-summary", "-f", ",".join(paths), *arguments]
 
 
 def run_locust(

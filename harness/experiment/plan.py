@@ -62,7 +62,9 @@ class ExperimentPlan(msgspec.Struct, frozen=True):
             if value < least:
                 raise ConfigError(f"experiment {self.name}: {key}: {value} is less than {least}")
         if not 0 <= self.cool_down_s < float("inf"):
-            raise ConfigError(f"experiment {self.name}: cool_down: {self.cool_down_s:g} is no number of seconds")
+            raise ConfigError(
+                f"experiment {self.name}: cool_down: {self.cool_down_s:g} is no number of seconds"
+            )
 
     def declared(self) -> tuple[str, ...]:
         """The settings in which the arms differ, as `harness.compare.guard` names them. Raises ConfigError for
@@ -84,7 +86,16 @@ class ExperimentPlan(msgspec.Struct, frozen=True):
 
 def sample_arguments(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Path) -> list[str]:
     """What one sample's locust command gets."""
-    own = ["--seed", str(plan.seed + sample), "--arm", arm.name, "--sample", str(sample), "--record", str(record)]
+    own = [
+        "--seed",
+        str(plan.seed + sample),
+        "--arm",
+        arm.name,
+        "--sample",
+        str(sample),
+        "--record",
+        str(record),
+    ]
     return [*plan.arguments, *arm.arguments, *own]
 
 
@@ -103,5 +114,3 @@ def against_itself(plan: ExperimentPlan, name: str = "") -> ExperimentPlan:
 def slug(name: str) -> str:
     """A name as part of a folder's name."""
     return "-".join("".join(c if c.isalnum() else " " for c in name.lower()).split())
-
-

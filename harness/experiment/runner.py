@@ -8,61 +8,97 @@ from typing import Any
 
 from rich.console import Console
 
-from harness.compare.run import Run
+from harness.experiment.ledger import (
+    Attempt,
+    Ledger,
+    attempt_name,
+    new_ledger,
+    records_of,
+    resumed_ledger,
+)
+from harness.experiment.leftovers import Host, await_fit
 from harness.experiment.locustrun import locust_command, refusal, run_locust
-from harness.experiment.plan import ArmPlan, ExperimentPlan, slug
+from harness.experiment.plan import ArmPlan, ExperimentPlan, sample_arguments
+from harness.experiment.progress import left_s, minutes, progress_line
+from harness.experiment.records import load_runs, newest_manifest
+from harness.experiment.reports import write_report
 from harness.observe.record import read_manifest
-from harness.report.render import render
 from harness.wire.errors import ConfigError, SwarmletError
 
 
-def run_experiment(plan: ExperimentPlan, folder: Path, console: Console) -> list[Path]:
+class Interrupted(SwarmletError):
+    """By a signal; what is there is kept."""
+
+    exit_code = 130
+
+
+def run_experiment(
+    plan: ExperimentPlan,
+    folder: Path,
+    console: Console,
+    *,
+    resume: bool = False,
+    strict: bool = False,
+    text: str = "",
+    host: Host | None = None,
+) -> list[Path]:
     """Run all samples of `plan` into ``folder/samples`` and write the report into `folder`. The report's files.
 
-    A sample that fails or is invalid is kept and named, and not counted. Raises SwarmletError when an arm has no sample
-    left, ConfigError when `folder` already holds an experiment.
+    A sample that fails or is invalid is kept and named, not counted, and run again at the end. With `resume` only
+    samples that are missing are run. `text` is the file that the plan was read from, kept beside it.
+
+    Raises ConfigError when `folder` already holds an experiment, or to resume none or another; SwarmletError when an
+    arm has no sample left; Interrupted; with `strict`, RunInvalid when the guard found something (the report is
+    written).
     """
     plan.validate()
-    if (folder / "samples").exists():
-        raise ConfigError(f"{folder} already holds an experiment; give another --name")
-    turns = list(plan.in_turn())
+    ledger = resumed_ledger(plan, folder) if resume else new_ledger(plan, folder)
+    if text and not resume:
+        (folder / "experiment.yaml").write_text(text, encoding="utf-8")
     began = time.monotonic()
-    for done, (arm, sample) in enumerate(turns):
-        left = (
-            f", about {_minutes((time.monotonic() - began) / done * (len(turns) - done))} left"
-            if done
-            else ""
-        )
-        console.print(
-            f"[bold][{done + 1}/{len(turns)}][/] {arm.name}, sample {sample} of {plan.samples}{left}"
-        )
-        _run_sample(plan, arm, sample, folder / "samples" / f"{slug(arm.name)}-{sample}", console)
-    runs = [
-        Run(folder / "samples" / f"{slug(arm.name)}-{sample}")
-        for arm in plan.arms
-        for sample in range(1, plan.samples + 1)
-    ]
+    try:
+        _run_samples(ledger, folder, console, host or Host())
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; {folder} keeps what is there") from None
     for arm in plan.arms:
-        if not any(run.manifest.arm == arm.name and not run.manifest.invalid for run in runs):
+        if not any(ledger.good(arm.name, sample) for sample in range(1, plan.samples + 1)):
             raise SwarmletError(f"no sample of arm {arm.name} can be used; {folder / 'samples'} says why")
-    console.print(f"all samples took {_minutes(time.monotonic() - began)}; writing the report")
-    return render(runs, folder, plan.title, plan.declared)
+    _name_missing(ledger, console)
+    console.print(f"all samples took {minutes(time.monotonic() - began)}; writing the report")
+    runs, problems = load_runs(records_of(folder, plan))
+    for problem in problems:
+        console.print(f"[red]left out:[/] {problem}", highlight=False)
+    return write_report(runs, folder, plan.title, ledger.declared, strict=strict)
 
 
-def sample_arguments(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Path) -> list[str]:
-    """What one sample's locust command gets."""
-    arguments = ["-u", str(plan.kubelets)] if plan.kubelets else []
-    arguments += ["-r", f"{plan.spawn_rate:g}", "-t", f"{plan.run_time_s}s"]
-    if plan.scenario:
-        arguments += ["--scenario", plan.scenario]
-    arguments += ["--members", str(arm.members), "--seed", str(plan.seed + sample)]
-    arguments += ["--arm", arm.name, "--sample", str(sample), "--record", str(record)]
-    for fault in arm.faults:
-        arguments += ["--fault", fault]
-    return [*arguments, *plan.arguments, *arm.arguments]
+def _run_samples(ledger: Ledger, folder: Path, console: Console, host: Host) -> None:
+    total = len(ledger.plan.arms) * ledger.plan.samples
+    tell = _teller(console)
+    if ledger.attempts:
+        there = sum(not attempt.why for attempt in ledger.attempts)
+        console.print(f"{there} of {total} samples are there", highlight=False)
+    while turn := ledger.next_turn():
+        arm, sample = turn
+        name = attempt_name(folder, arm.name, sample)
+        _announce(ledger, arm, sample, total, console)
+        await_fit(newest_manifest(folder / "samples"), ledger.plan.cool_down_s, host, tell)
+        ledger.attempts.append(_run_sample(ledger.plan, arm, sample, folder / "samples" / name, console))
+        ledger.save(folder)
 
 
-def _run_sample(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Path, console: Console) -> None:
+def _announce(ledger: Ledger, arm: ArmPlan, sample: int, total: int, console: Console) -> None:
+    before = len(ledger.of(arm.name, sample))
+    waiting = ledger.turns_left()
+    seconds = left_s(ledger.attempts, waiting or [arm.name])
+    console.print(
+        f"[bold]\\[{total - len(waiting) + (0 if before else 1)}/{total}][/] {arm.name}, "
+        f"sample {sample} of {ledger.plan.samples}"
+        f"{f', try {before + 1}' if before else ''}{'' if seconds is None else f', about {minutes(seconds)} left'}"
+    )
+
+
+def _run_sample(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Path, console: Console) -> Attempt:
+    """Raises SwarmletError for a run whose input was wrong: so it is for all that follow."""
     began = time.monotonic()
 
     def tell(event: dict[str, Any]) -> None:
@@ -70,52 +106,27 @@ def _run_sample(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Path, c
         if text:
             console.print(f"  {time.monotonic() - began:6.1f} s  {text}", highlight=False, markup=False)
 
-    command = locust_command(plan.locustfile, sample_arguments(plan, arm, sample, record))
-    code = run_locust(command, record, tell, plan.environ)
+    command = locust_command(plan.locustfiles, sample_arguments(plan, arm, sample, record))
+    code = run_locust(command, record, tell, {**plan.environ, **arm.environ})
     error = refusal(record, code)
-    if error is not None:
+    if error is not None and error.exit_code == ConfigError.exit_code:
         error.args = (f"{arm.name}, sample {sample}: {error}",)
         raise error
-    reasons = read_manifest(record).invalid
-    if reasons:
-        console.print(f"  [red]not counted:[/] {'; '.join(reasons)}", highlight=False)
+    why = f"it did not begin: {error}" if error else "; ".join(read_manifest(record).invalid)
+    if why:
+        console.print(f"  [red]not counted:[/] {record.name}: {why}", highlight=False)
+    return Attempt(arm.name, sample, record.name, time.monotonic() - began, why)
 
 
-def progress_line(event: dict[str, Any]) -> str:
-    """What a screen shows of an event; "" for those it does not show."""
-    match event["kind"]:
-        case "target-ready":
-            return f"{len(event['members'])} apiserver(s) ready"
-        case "nodes-ready":
-            return f"{event['ready']} nodes ready"
-        case "step-finished":
-            return f"{event['name']}: {event['seconds']:.1f} s"
-        case "mark":
-            return f"noticed: {event['text']}"
-        case "fault-started":
-            length = "" if event["seconds"] is None else f" for {event['seconds']:g} s"
-            return f"fault: {event['fault']} on {event['member']}{length}"
-        case "fault-failed":
-            return f"fault {event['fault']} on {event['member']} failed: {event['error']}"
-        case "executors" if event["count"] > 1:
-            return f"operations by {event['count']} executors: {', '.join(event['members'])}"
-        case "exec-started":
-            return f"exec: {' '.join(event['command'])}"
-        case "exec-output":
-            return f"  | {event['line']}"
-        case "exec-ended" if event["error"]:
-            return f"exec: {event['error']}"
-        case "member-ended":
-            return f"{event['member']} ended after {event['seconds']:.1f} s, to be started again"
-        case "member-restarted":
-            return f"{event['member']} serves again, {event['seconds']:.1f} s after it was told to end"
-        case "member-restart-failed":
-            return f"{event['member']} did not come back: {event['error']}"
-        case "run-ended":
-            return f"run {event['status']}"
-        case _:
-            return ""
+def _name_missing(ledger: Ledger, console: Console) -> None:
+    for arm, sample in ledger.plan.turns():
+        if not ledger.good(arm.name, sample):
+            why = ledger.of(arm.name, sample)[-1].why
+            console.print(f"[red]missing:[/] {arm.name}, sample {sample}: {why}", highlight=False)
 
 
-def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:.1f} min" if seconds >= 90 else f"{seconds:.0f} s"
+def _teller(console: Console) -> Any:
+    def tell(text: str) -> None:
+        console.print(f"  {text}", highlight=False, markup=False)
+
+    return tell

@@ -29,20 +29,19 @@ def snapshot_plan(
     arms = []
     for mode in ("watch-list", "list"):
         crowd = ("--informers", f"count={informers},mode={mode}")
-        arms.append(ArmPlan(f"{mode}, snapshots", members, arguments=crowd))
-        arms.append(ArmPlan(f"{mode}, no snapshots", members, arguments=(*crowd, *OFF)))
-    writer = f"objects={objects},rate={rate:g}"
+        arms.append(ArmPlan(f"{mode}, snapshots", crowd))
+        arms.append(ArmPlan(f"{mode}, no snapshots", (*crowd, *OFF)))
     return ExperimentPlan(
         name=name,
         title=f"Watch cache snapshots: {informers} informers of {objects} configmaps, {rate:g} writes/s",
         arms=tuple(arms),
         samples=samples,
-        kubelets=0,
-        scenario="",
         seed=seed,
-        run_time_s=run_time_s,
-        locustfile="informers",
-        arguments=("--writer", writer, "--lists", str(mix_file())),
+        locustfiles=("informers",),
+        arguments=(
+            *("-r", "50", "-t", f"{run_time_s}s", "--members", str(members)),
+            *("--writer", f"objects={objects},rate={rate:g}", "--lists", str(mix_file())),
+        ),
     )
 
 

@@ -9,13 +9,14 @@ import msgspec
 from harness.load.arguments import RunOptions
 from harness.load.informerrun import NODES_ALONE
 from harness.load.provisionerusers import ClaimsUser, ProvisionerUser
-from harness.load.users import ClusterLoaderUser, KubeletUser
+from harness.load.users import ClusterLoaderUser, ControllersUser, KubeletUser
 from harness.wire.errors import ConfigError
 
 
 def fit_provisioners(environment: Any, options: RunOptions) -> RunOptions:
     """Options of a run by the users that its locustfile has. Raises ConfigError for what these cannot do."""
     classes = environment.user_classes
+    _keep_one(classes, ControllersUser)
 
     def has(user: type[Any]) -> bool:
         return any(issubclass(each, user) for each in classes)
@@ -36,3 +37,9 @@ def fit_provisioners(environment: Any, options: RunOptions) -> RunOptions:
         pool = msgspec.structs.replace(pool, nodes=NODES_ALONE)
     scenario = options.scenario if has(ClusterLoaderUser) else ""
     return msgspec.structs.replace(options, kubelets=0, pool=pool, scenario=scenario)
+
+
+def _keep_one(classes: list[type[Any]], kind: type[Any]) -> None:
+    """Two locustfiles in one run bring their controllers along each; those of the first are enough."""
+    for extra in [each for each in classes if issubclass(each, kind)][1:]:
+        classes.remove(extra)

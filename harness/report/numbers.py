@@ -6,6 +6,7 @@ from harness.compare.comparison import Compared, Figure
 from harness.compare.inference import Contrast, Verdict
 
 NOT_EXPOSED = "not exposed"
+_PARTS_FROM_S = 120
 _BYTES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
@@ -20,6 +21,10 @@ def number(value: float | None, unit: str) -> str:
         return f"{value:.0f} B"
     if unit == "share":
         return f"{value:.1%}"
+    if unit == "ms" and abs(value) >= 1000:
+        value, unit = value / 1e3, "s"
+    if unit == "s" and abs(value) >= _PARTS_FROM_S:
+        return _parts(value)
     text = f"{value:,.0f}" if unit == "" and float(value).is_integer() else _digits(value)
     return f"{text} {unit}".rstrip()
 
@@ -81,6 +86,15 @@ def chance(contrast: Contrast | None) -> str:
     if contrast is None or contrast.p_adjusted is None:
         return ""
     return "p < 0.001" if contrast.p_adjusted < 0.001 else f"p = {contrast.p_adjusted:.2g}"
+
+
+def _parts(seconds: float) -> str:
+    """A long time in its two largest units."""
+    sign, whole = "−" if seconds < 0 else "", round(abs(seconds))
+    if whole < 7200:
+        return f"{sign}{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    minutes = round(whole / 60)
+    return f"{sign}{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
 
 
 def _digits(value: float) -> str:

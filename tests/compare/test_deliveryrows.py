@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from harness.compare.comparison import compare
-from harness.compare.deliveryrows import delivery_rows
+from harness.compare.rows.delivery import delivery_rows
 from harness.compare.run import Run
 from harness.observe.histogram import bucket_of
 from harness.observe.record import Manifest, RunRecord, Status

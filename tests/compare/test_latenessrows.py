@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from harness.compare.latenessrows import lateness_rows
+from harness.compare.rows.lateness import lateness_rows
 from harness.observe.histogram import bucket_of
 
 (ROW,) = lateness_rows()

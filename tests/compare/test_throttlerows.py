@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.compare.run import Run
-from harness.compare.throttlerows import throttle_rows
+from harness.compare.rows.throttle import throttle_rows
 from harness.observe.histogram import bucket_of
 from harness.observe.record import SAMPLES, Parts
 from tests.records import make_record

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from random import Random
 from typing import Protocol
+from zlib import crc32
 
 import msgspec
 
@@ -111,7 +112,7 @@ class Recorder:
         self._current: Occurrence | None = None
         self._patching = False
         self._tries = 0
-        self._serial = 0
+        self._serial = crc32(component.encode())  # two recorders of one moment name their events apart
 
     def normal(self, about: Object, reason: str, message: str) -> None:
         self._record(about, "Normal", reason, message)

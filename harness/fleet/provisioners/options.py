@@ -78,8 +78,8 @@ class ProvisionerOptions:
 
     # ---- the storage ----
     create: str = "lognormal:4:0.5"
-    """How long CreateVolume takes: constant:S, uniform:LOW:HIGH, exponential:MEAN or lognormal:MEDIAN:SIGMA, in s. Ours: a
-    disk of a cloud, 2 to 10 s; one call in 30 outlasts the timeout."""
+    """How long CreateVolume takes: constant:S, uniform:LOW:HIGH, exponential:MEAN or lognormal:MEDIAN:SIGMA, in s.
+    Ours: a disk of a cloud, 2 to 10 s; one call in 30 outlasts the timeout."""
     delete: str = "lognormal:1:0.5"
     """How long DeleteVolume takes."""
     failures: float = 0.0

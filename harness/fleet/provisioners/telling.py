@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 from harness.client.machine import Event
 from harness.fleet.controllers.recorder import Process, Recorder, counting, creation, occurrence
 from harness.fleet.controllers.views import Object
@@ -22,7 +24,7 @@ class Teller:
         self._process = process
         self._correlator = Correlator()
         self._recorder = Recorder(CLIENT, component, process)
-        self._serial = 0
+        self._serial = crc32(component.encode())
 
     def tell(self, about: Object, kind: str, reason: str, message: str) -> Routine[None]:
         """What becomes of the event is nobody's concern, as upstream."""

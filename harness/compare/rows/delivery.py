@@ -11,7 +11,7 @@ from functools import partial
 
 import pandas as pd
 
-from harness.compare.rows import Row, Taken
+from harness.compare.rows.row import Row, Taken
 from harness.compare.run import Run
 
 USER = "kubelet"

@@ -3,7 +3,7 @@ tuning sets fixed for them. Where executors shared the work, the latest of them 
 
 from __future__ import annotations
 
-from harness.compare.rows import Row, Taken
+from harness.compare.rows.row import Row, Taken
 from harness.compare.run import Run
 from harness.observe.histogram import Histogram
 

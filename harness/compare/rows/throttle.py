@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from harness.compare.rows import Row, Taken
+from harness.compare.rows.row import Row, Taken
 from harness.compare.run import Run
 from harness.observe.histogram import Histogram, bucket_middle_us, bucket_of
 
