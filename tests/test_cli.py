@@ -32,7 +32,7 @@ def swarmlet(*arguments: str, cwd: Path) -> Done:
         (("run", "none", "-u", "0"), ["-u 0: a fleet has at least 1 kubelet"]),
         (("run", "none", "--ca-key", "k"), ["--ca-cert and --ca-key need each other"]),
         (("report", "nosuch"), ["swarmlet: ", "nosuch", "manifest.json"]),
-        (("demo", "--kubelets", "0"), ["swarmlet: ", "kubelets: 0 is less than 1"]),
+        (("demo", "--kubelets", "0"), ["swarmlet: -u 0: a fleet has at least 1 kubelet"]),
         (("pool", "up", "--members", "0"), ["swarmlet: members: 0 is not within 1 to 9"]),
         (("pool", "up", "--cores", "x"), ["swarmlet: cores: 'x'", '"auto"', '"host"']),
         (("pool", "up", "--port", "80"), ["swarmlet: port: 80 is not within 1024"]),

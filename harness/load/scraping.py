@@ -1,7 +1,7 @@
 """The scraper of a run: what it is told of members, processes and credentials, and how it ends.
 
 It is a process of its own (`harness.observe.scraper`): reading the members' /metrics takes longer than Locust's loop
-may be held up. A client certificate lies in a private folder until the run ends.
+may be held up. The target's certificates lie in a private folder until the run ends, not in the record.
 """
 
 from __future__ import annotations
@@ -63,8 +63,7 @@ class Scraping:
     def _sources(self, target: Target) -> list[Source]:
         ca_file = "" if target.insecure else ssl.get_default_verify_paths().cafile or ""
         if target.ca:
-            ca_file = str(self._record / "ca.crt")
-            Path(ca_file).write_text(target.ca)
+            ca_file = self._private("ca.crt", target.ca)
         cert_file = self._write_certificate(target)
         scheme = "https" if target.tls else "http"
         headers = [(name, value) for name, values in target.headers.items() for value in values]
@@ -86,8 +85,12 @@ class Scraping:
         """The path of the file, "" where there is no certificate. A new one is used from the next connection on."""
         if not target.cert:
             return ""
+        return self._private("client.pem", f"{target.key}\n{target.cert}")
+
+    def _private(self, name: str, text: str) -> str:
+        """The path of a file that goes with the run."""
         if self._secrets is None:
             self._secrets = tempfile.TemporaryDirectory(prefix="swarmlet-")
-        path = Path(self._secrets.name) / "client.pem"
-        path.write_text(f"{target.key}\n{target.cert}")
+        path = Path(self._secrets.name) / name
+        path.write_text(text)
         return str(path)

@@ -29,6 +29,7 @@ from harness.load.faults import inject
 from harness.load.informerrun import UNRECORDED as INFORMERS_UNRECORDED
 from harness.load.informerrun import informer_run
 from harness.load.kperfresults import UNRECORDED, KperfResults, kperf_results
+from harness.load.outcome import Outcome
 from harness.load.plan import OPTION, Plan, Target, encode
 from harness.load.prometheus.running import RunPrometheus
 from harness.load.provisionerusers import CLAIMS_ENDED
@@ -41,7 +42,7 @@ from harness.observe.environment import host, versions
 from harness.observe.record import Manifest, RunRecord, Status
 from harness.pool.process import Process
 from harness.transport.credentials import Credentials, Rotation
-from harness.wire.errors import ConfigError, RunInvalid
+from harness.wire.errors import ConfigError
 
 logger = logging.getLogger("swarmlet")
 
@@ -67,9 +68,6 @@ class Session:
         self.over = False
         self.ending = False
         self._environment = environment
-        self._failures: list[str] = []
-        self._violations: list[str] = []
-        self._status = Status.INTERRUPTED
         self._interrupted_by = ""
         self._workers: set[str] = set()
         self._pool: Process | None = None
@@ -131,6 +129,7 @@ class Session:
             raise ConfigError(f"--record {options.record}: cannot be written: {error.strerror}") from error
         for text in self.kperf.profile.ignored if self.kperf is not None else ():
             self.record.mark(f"ignored: {text}")
+        self._outcome = Outcome(self.record)
         self._tally = Tally(self.record)
         logs, allow = options.record / "logs", options.allow_exec
         self.desk = Desk(environment, self.tell, logs, options.seed, allow_exec=allow)
@@ -344,8 +343,7 @@ class Session:
             try:
                 self.look()
             except OSError as error:
-                logger.error("the record %s cannot be written: %s", self.options.record, error)
-                self._failures.append(f"the record cannot be written: {error}")
+                self._outcome.fail_unmarked([str(error)], "the record cannot be written")
                 self._end(Status.FAILED)
         if not self.started:
             raise SystemExit(self.exit_code)  # gevent raises it where Locust waits
@@ -388,8 +386,7 @@ class Session:
             self._fail(text)
             return
         logger.error("%s; the run goes on %s", text, without)
-        self._failures.append(text)
-        self.record.mark(text, invalid=name != "prometheus")  # no figure of others is worse for it
+        self._outcome.fail(text, invalid=name != "prometheus")  # no figure of others is worse for it
 
     def _pool_says(self, message: dict[str, Any]) -> None:
         kind = str(message.pop("kind", ""))
@@ -421,7 +418,7 @@ class Session:
             self._ending_as = status
             informers.close(time.monotonic())
             return
-        self._status = status
+        self._outcome.status = status
         self.over = True
 
     def _look_at_informers(self, now: float) -> None:
@@ -440,14 +437,12 @@ class Session:
             self.record.mark(text)
         for text in failures:
             logger.error("%s", text)
-            self._failures.append(text)
-            self.record.mark(text, invalid=True)
-            self._status = Status.FAILED
+            self._outcome.fail(text)
+            self._outcome.status = Status.FAILED
 
     def _fail(self, text: str) -> None:
         logger.error("%s; ending the run", text)
-        self._failures.append(text)
-        self.record.mark(text, invalid=True)
+        self._outcome.fail(text)
         self._end(Status.FAILED)
 
     def _interrupted(self) -> None:
@@ -459,26 +454,19 @@ class Session:
             return
         text = f"interrupted by {by}{'' if self.started else ' before it began'}"
         logger.warning("%s; closing the record %s", text, self.options.record)
-        self._failures.append(text)
-        self.record.mark(text, invalid=True)
+        self._outcome.fail(text)
         self._end(Status.INTERRUPTED)
 
     def _scenario_ended(self, failures: list[str], violations: list[str]) -> None:
-        self._failures.extend(failures)
-        self._violations.extend(violations)
-        for text in failures:
-            logger.error("scenario: %s", text)
-        for text in violations:
-            logger.warning("threshold missed: %s", text)
+        self._outcome.fail_unmarked(failures, "scenario")
+        self._outcome.miss(violations)
         results = self.record.manifest.results
         results["scenario"] = "Failure" if failures else "Success"
         results["failures"], results["violations"] = failures, violations
         self._part_ended("scenario", failed=bool(failures))
 
     def _claims_ended(self, failures: list[str]) -> None:
-        self._failures.extend(failures)
-        for text in failures:
-            logger.error("claims: %s", text)
+        self._outcome.fail_unmarked(failures, "claims")
         self._part_ended("claims", failed=bool(failures))
 
     @property
@@ -495,12 +483,7 @@ class Session:
 
     @property
     def exit_code(self) -> int:
-        """0 success, 1 something failed, 4 the figures must not be used, 3 a threshold was missed."""
-        if self._failures:
-            return 1
-        if any(mark.invalid for mark in self.record.manifest.marks):
-            return RunInvalid.exit_code
-        return 3 if self._violations else 0
+        return self._outcome.exit_code
 
     def finish(self) -> int:
         """Close everything, in order: faults, requests, the last scrape, the pool, the record. The exit code."""
@@ -511,7 +494,7 @@ class Session:
         if not self.over:
             self._interrupted()
         if not self.over and self._ending_as is not None:  # nobody is left who could compare informers
-            self._status, self.over = self._ending_as, True
+            self._outcome.status, self.over = self._ending_as, True
         greenlets = (self._follower, self._refreshing, *self._faults)
         gevent.killall([greenlet for greenlet in greenlets if greenlet])
         self._take_own()
@@ -534,7 +517,7 @@ class Session:
                 "what it made stays; to remove it: swarmlet cleanup --run %s, with the same --kubeconfig",
                 self.options.run,
             )
-        self.record.finish(self._status)
+        self.record.finish(self._outcome.status)
         return self.exit_code
 
     def _keep_results(self) -> None:
@@ -545,15 +528,12 @@ class Session:
         results = self.record.manifest.results
         results.setdefault("measurements", []).extend(slos.measurements)
         results.setdefault("violations", []).extend(slos.violations)
-        self._violations.extend(slos.violations)
-        for text in slos.violations:
-            logger.warning("threshold missed: %s", text)
+        self._outcome.miss(slos.violations)
         for what in slos.skipped:
             self.record.mark(f"not measured: {what} ({NOT_SCRAPED})")
 
     def fail_to_start(self, error: Exception) -> None:
         """Close the record of a run that could not begin."""
-        self._failures.append(str(error))
-        self.record.mark(str(error), invalid=True)
+        self._outcome.fail(str(error))
         self._end(Status.FAILED)
         self.finish()

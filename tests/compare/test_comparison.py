@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.compare.comparison import Comparison, compare
-from harness.compare.rows import _peak_rate
+from harness.compare.rows.builders import peak_rate
+from harness.compare.rows.row import Taken
 from harness.compare.run import Run
 from tests.records import make_record
 
@@ -50,15 +51,15 @@ def test_every_row_of_the_first_report(tmp_path: Path) -> None:
     ha = {row.row.key: row.figures["HA"].median for row in comparison.rows}
     assert ha["watches-busiest"] == 300.0
     assert ha["watches-sum"] == 600.0
-    assert ha["memory"] == 39e6  # of members alone, not of Locust's own process
+    assert ha["memory-busiest"] == 39e6  # of members alone, not of Locust's own process
     assert ha["watch-events-busiest"] == 3000.0
     assert ha["watch-events-sum"] == 6000.0
     assert ha["request-rate"] == 60.0
-    assert ha["request-rate-get-pods"] == 48.0
-    assert ha["request-rate-list-secrets"] == 12.0
+    assert ha["request-rate-get-pods-200"] == 48.0
+    assert ha["request-rate-list-secrets-200"] == 12.0
     assert ha["etcd-p99-get"] == pytest.approx(100.0)
     assert ha["rejects"] == 0.0
-    assert ha["system-queue"] == 9.0
+    assert ha["queue-system"] == 9.0
     assert ha["terminated-watchers"] == 0.0
     assert ha["denials"] == 2.0
     assert ha["watchlists"] == 62.0
@@ -88,4 +89,5 @@ def test_one_arm_alone_has_no_difference(tmp_path: Path) -> None:
 
 def test_what_a_target_counts_but_never_saw_is_zero_and_not_unknown(tmp_path: Path) -> None:
     run = Run(make_record(tmp_path / "run"))
-    assert _peak_rate(run, {"verb": "PATCH", "resource": "events"}) == 0.0
+    where = {"verb": "PATCH", "resource": "events"}
+    assert peak_rate("rate", "Rate", "apiserver_request_total", Taken.SUM, where).value(run) == 0.0

@@ -55,6 +55,7 @@ def template(folder: Path) -> Path:
 @pytest.fixture
 def endings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """How runs end, to be filled by the test."""
+    monkeypatch.setattr("harness.experiment.locustrun.POLL_S", 0.01)
     chosen: dict[str, str] = {}
     made = template(tmp_path)
     monkeypatch.setattr(

@@ -17,12 +17,11 @@ title: One or three
 kubelets: 7
 scenario: none
 samples: 2
-target: {cores: 0.5, feature_gates: {WatchList: true}}
+target: {cores: 0.5, feature_gates: {DetectCacheInconsistency: true}}
 fleet: {qps: 10, kube_proxy: true}
 faults: [stall-informer at=0s for=5s]
 options:
   http: h2
-  cost: {list-item-us: 2}
   endpoint-policy: pinned
 variables: {CL2_A: true, CL2_B: 2}
 arms:
@@ -43,8 +42,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_an_arm_has_what_all_share_and_its_own_goes_first(tmp_path: Path) -> None:
-    text = GOOD.replace("  cost: {list-item-us: 2}\n", "")
-    plan = read_experiment(write(tmp_path, text))
+    plan = read_experiment(write(tmp_path, GOOD))
     one, three = plan.arms
     assert one.arguments == (
         "--users=7",
@@ -54,13 +52,13 @@ def test_an_arm_has_what_all_share_and_its_own_goes_first(tmp_path: Path) -> Non
         "--fleet=qps=10,kube_proxy=true",
         "--fault=stall-informer at=0s for=5s",
         "--cores=0.5",
-        "--feature-gates=WatchList=true",
+        "--feature-gates=DetectCacheInconsistency=true",
         "--http=h2",
         "--endpoint-policy=pinned",
     )
     assert set(three.arguments) - set(one.arguments) == {
         "--members=3",
-        "--feature-gates=WatchList=true,ListFromCacheSnapshot=false",
+        "--feature-gates=DetectCacheInconsistency=true,ListFromCacheSnapshot=false",
         "--fleet=qps=20,kube_proxy=true",
         "--fault=slow median=50ms at=1s",
         "--http=http/1.1",
@@ -73,17 +71,17 @@ def test_an_arm_has_what_all_share_and_its_own_goes_first(tmp_path: Path) -> Non
 
 
 def test_a_run_understands_what_the_file_says(tmp_path: Path) -> None:
-    plan = read_experiment(write(tmp_path, GOOD.replace("  cost: {list-item-us: 2}\n", "")))
+    plan = read_experiment(write(tmp_path, GOOD))
     options = check(sample_arguments(plan, plan.arms[1], 2, tmp_path / "r"))
     assert (options.pool.members, options.pool.cores, options.http) == (3, "0.5", "http/1.1")
-    assert options.pool.feature_gates == {"WatchList": True, "ListFromCacheSnapshot": False}
+    assert options.pool.feature_gates == {"DetectCacheInconsistency": True, "ListFromCacheSnapshot": False}
     assert (options.fleet["qps"], options.fleet["kube_proxy"]) == (20, True)
     assert (options.seed, options.arm, options.sample, options.allow_exec) == (3, "three", 2, True)
     assert len(options.faults) == 2
 
 
 def test_what_arms_differ_in_is_declared_under_the_records_names(tmp_path: Path) -> None:
-    plan = read_experiment(write(tmp_path, GOOD.replace("  cost: {list-item-us: 2}\n", "")))
+    plan = read_experiment(write(tmp_path, GOOD))
     assert set(plan.declared()) == {
         "allow_exec",
         "faults",
@@ -120,36 +118,60 @@ TOP = f"title: t\n{ARM}"
         (TOP + "order: random\n", "x.yaml:4: order: invalid enum value 'random'"),
         (TOP + "locustfile: nosuch\n", "x.yaml:4: locustfile: 'nosuch': no such file, nor one of ours"),
         (TOP + "locustfile: []\n", "x.yaml:4: locustfile: \\[\\]: at least one is needed"),
-        (TOP + "scenario: nosuch\n", "x.yaml:4: arms\\[0\\]: arm one: scenario 'nosuch': no such file"),
+        (TOP + "scenario: nosuch\n", "x.yaml:4: scenario: arm one: scenario 'nosuch': no such file"),
         (TOP + "kubelets: 0\n", "x.yaml:4: kubelets: arm one: -u 0: a fleet has at least 1 kubelet"),
-        (TOP + "spawn_rate: 0\n", "x.yaml:4: spawn_rate: arm one: -r 0"),
+        (TOP + "spawn_rate: 0\n", "x.yaml:4: spawn_rate: arm one: argument -r/--spawn-rate: must be > 0"),
         (TOP + "run_time: soon\n", "x.yaml:4: run_time: arm one: .*"),
         (TOP + "variables: {PODS: 3}\n", "x.yaml:4: variables.PODS: a scenario's variables begin with CL2_"),
         (TOP + "faults: [nosuch at=1s]\n", "x.yaml:\\d: .*nosuch"),
         (TOP + "fleet: {qsp: 10}\n", "x.yaml:4: fleet: arm one: --fleet .*qsp"),
         (TOP + "target: {member: 3}\n", "x.yaml:4: target.member: no such key; did you mean members?"),
-        (TOP + "  target: {members: 0}\n", "x.yaml:4: arms\\[0\\].target.members: arm one: members: 0 is not within"),
+        (
+            TOP + "  target: {members: 0}\n",
+            "x.yaml:4: arms\\[0\\].target.members: arm one: members: 0 is not within",
+        ),
         (TOP + "  target: {cores: x}\n", "x.yaml:4: arms\\[0\\].target.cores: arm one: cores: 'x'"),
         (
             TOP + "  target: {feature_gates: {Nosuch: true}}\n",
-            "x.yaml:4: .*Nosuch",
+            "x.yaml:4: arms\\[0\\].target.feature_gates: arm one: .*Nosuch",
         ),
-        (TOP + "options: {nosuch: 1}\n", "x.yaml:4: options.nosuch: there is no such option; see swarmlet options"),
+        (
+            TOP + "options: {nosuch: 1}\n",
+            "x.yaml:4: options.nosuch: there is no such option; see swarmlet options",
+        ),
         (
             TOP + "options: {event_ttl: 1}\n",
             "x.yaml:4: options.event_ttl: there is no such option; did you mean event-ttl?",
         ),
         (TOP + "options: {members: 1}\n", "x.yaml:4: options.members: is said as target.members"),
-        (TOP + "  options: {users: 1}\n", "x.yaml:4: arms\\[0\\].options.users: is said as arms\\[0\\].kubelets"),
-        (TOP + "options: {seed: 1}\n", "x.yaml:4: options.seed: not in an experiment: the experiment's own seed"),
-        (TOP + "options: {record: r}\n", "x.yaml:4: options.record: not in an experiment: the experiment gives it"),
-        (TOP + "options: {headless: true}\n", "x.yaml:4: options.headless: not in an experiment: run sees to it"),
+        (
+            TOP + "  options: {users: 1}\n",
+            "x.yaml:4: arms\\[0\\].options.users: is said as arms\\[0\\].kubelets",
+        ),
+        (
+            TOP + "options: {seed: 1}\n",
+            "x.yaml:4: options.seed: not in an experiment: the experiment's own seed",
+        ),
+        (
+            TOP + "options: {record: r}\n",
+            "x.yaml:4: options.record: not in an experiment: the experiment gives it",
+        ),
+        (
+            TOP + "options: {headless: true}\n",
+            "x.yaml:4: options.headless: not in an experiment: run sees to it",
+        ),
         (TOP + "options: {allow-exec: 1}\n", "x.yaml:4: options.allow-exec: 1: true or false is needed"),
         (TOP + "options: {http: }\n", "x.yaml:4: options.http: has no value"),
         (TOP + "options: {http: [h2]}\n", "x.yaml:4: options.http: one value is needed, not a list"),
         (TOP + "options: {http: {a: 1}}\n", "x.yaml:4: options.http: one value is needed, not keys"),
-        (TOP + "options: {cost: {a: [1]}}\n", "x.yaml:4: options.cost.a: \\[1\\]: a text or a number is needed"),
-        (TOP + "options: {http: h3}\n", "x.yaml:4: options.http: arm one: argument --http: invalid choice: 'h3'"),
+        (
+            TOP + "options: {cost: {a: [1]}}\n",
+            "x.yaml:4: options.cost.a: \\[1\\]: a text or a number is needed",
+        ),
+        (
+            TOP + "options: {http: h3}\n",
+            "x.yaml:4: options.http: arm one: argument --http: invalid choice: 'h3'",
+        ),
         (
             TOP + "options: {scrape-interval: 0.1}\n",
             "x.yaml:4: options.scrape-interval: arm one: --scrape-interval 0.1: at least 0.5 s",
@@ -177,9 +199,16 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, data: bytes | None,
 
 def test_files_that_an_option_names_count_from_where_the_experiment_is(tmp_path: Path) -> None:
     (tmp_path / "mix.yaml").write_bytes((share("locustfiles") / "lists.yaml").read_bytes())
-    text = TOP + "locustfile: informers\nscenario: none\noptions: {lists: mix.yaml, informers: [{count: 2}, count=3]}\n"
+    text = (
+        TOP
+        + "locustfile: informers\nscenario: none\noptions: {lists: mix.yaml, informers: [{count: 2}, count=3]}\n"
+    )
     (arm,) = read_experiment(write(tmp_path, text)).arms
-    assert arm.arguments[-3:] == (f"--lists={tmp_path / 'mix.yaml'}", "--informers=count=2", "--informers=count=3")
+    assert arm.arguments[-3:] == (
+        f"--lists={tmp_path / 'mix.yaml'}",
+        "--informers=count=2",
+        "--informers=count=3",
+    )
     assert not any(word.startswith("--users") for word in arm.arguments)
 
 
@@ -216,5 +245,7 @@ def test_our_own_experiments_can_be_run(name: str, arms: int, declared: set[str]
 
 
 def test_an_experiment_that_is_not_there_is_answered_with_those_that_are() -> None:
-    with pytest.raises(ConfigError, match=r"'nosuch': no such file, nor one of ours \(ha, provisioners, snapshots\)"):
+    with pytest.raises(
+        ConfigError, match=r"'nosuch': no such file, nor one of ours \(ha, provisioners, snapshots\)"
+    ):
         find_experiment("nosuch")

@@ -15,16 +15,20 @@ import psutil
 import pytest
 from rich.console import Console
 
+from harness.experiment.ledger import Attempt
 from harness.experiment.locustrun import locust_command, refusal, run_locust
-from harness.experiment.plan import ArmPlan, ExperimentPlan, slug
+from harness.experiment.plan import ArmPlan, ExperimentPlan, against_itself, sample_arguments, slug
+from harness.experiment.progress import left_s, minutes, progress_line
 from harness.experiment.results import print_results
-from harness.experiment.runner import progress_line, run_experiment, sample_arguments
+from harness.experiment.runner import run_experiment
 from harness.wire.errors import ConfigError, SwarmletError
 from tests.records import make_record
 
-ONE, HA = (
-    ArmPlan("1 master", 1),
-    ArmPlan("HA, 3 masters", 3, ("stall-informer member=member-1 for=20s at=0s",)),
+ONE = ArmPlan("1 master", ("--members", "1"))
+HA = ArmPlan(
+    "HA, 3 masters",
+    ("--members", "3", "--fault", "stall-informer member=member-1 for=20s at=0s"),
+    {"CL2_A": "1"},
 )
 
 FAULT = {"fault": "stall", "member": "m"}
@@ -35,7 +39,7 @@ def plan(**changes: Any) -> ExperimentPlan:
 
 
 def test_arms_take_turns() -> None:
-    assert list(plan().in_turn()) == [(ONE, 1), (HA, 1), (ONE, 2), (HA, 2)]
+    assert list(plan().turns()) == [(ONE, 1), (HA, 1), (ONE, 2), (HA, 2)]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +49,9 @@ def test_arms_take_turns() -> None:
         ({"arms": (ONE, ONE)}, "two arms have the same name"),
         ({"arms": (ONE, ArmPlan("1: Master", 2))}, "two arms have the same name"),
         ({"samples": 0}, "samples: 0 is less than 1"),
-        ({"kubelets": 0}, "kubelets: 0 is less than 1"),
+        ({"retries": -1}, "retries: -1 is less than 0"),
+        ({"cool_down_s": -1.0}, "cool_down: -1 is no number of seconds"),
+        ({"arms": (ArmPlan("--"),)}, "an arm's name needs a letter or a digit: '--'"),
     ],
 )
 def test_a_plan_that_cannot_be_run_is_refused(changes: dict[str, Any], text: str) -> None:
@@ -61,28 +67,55 @@ def test_a_slug_is_a_folders_name(name: str, folder: str) -> None:
 
 
 def test_a_sample_is_told_its_arm_its_number_and_a_seed_that_all_arms_share(tmp_path: Path) -> None:
-    given = sample_arguments(plan(kubelets=7, seed=10, arguments=("--cores", "0.5")), HA, 2, tmp_path / "r")
-    pairs = dict(zip(given[::2], given[1::2], strict=True))
-    assert pairs == {
-        "-u": "7",
-        "-r": "50",
-        "-t": "900s",
-        "--scenario": "density",
-        "--members": "3",
-        "--seed": "12",
-        "--arm": "HA, 3 masters",
-        "--sample": "2",
-        "--record": str(tmp_path / "r"),
-        "--fault": "stall-informer member=member-1 for=20s at=0s",
-        "--cores": "0.5",
-    }
+    given = sample_arguments(plan(seed=10, arguments=("--cores", "0.5")), HA, 2, tmp_path / "r")
+    assert list(zip(given[::2], given[1::2], strict=True)) == [
+        ("--cores", "0.5"),
+        ("--members", "3"),
+        ("--fault", "stall-informer member=member-1 for=20s at=0s"),
+        ("--seed", "12"),
+        ("--arm", "HA, 3 masters"),
+        ("--sample", "2"),
+        ("--record", str(tmp_path / "r")),
+    ]
     assert "12" in sample_arguments(plan(seed=10), ONE, 2, tmp_path)
 
 
+def test_shuffled_arms_have_an_order_of_their_own_in_each_round_that_the_seed_gives_again() -> None:
+    arms = tuple(ArmPlan(name) for name in "abc")
+    orders = {}
+    for seed in (1, 2):
+        turns = list(plan(arms=arms, samples=6, order="shuffled", seed=seed).turns())
+        assert turns == list(plan(arms=arms, samples=6, order="shuffled", seed=seed).turns())
+        rounds = ["".join(arm.name for arm, _ in turns[at : at + 3]) for at in range(0, 18, 3)]
+        assert [sample for _, sample in turns] == [k for k in range(1, 7) for _ in arms]
+        assert all(sorted(one) == ["a", "b", "c"] for one in rounds)
+        assert len(set(rounds)) > 1
+        orders[seed] = rounds
+    assert orders[1] != orders[2]
+
+
+def test_more_samples_leave_the_order_of_the_first_ones() -> None:
+    few, many = (list(plan(samples=samples, order="shuffled").turns()) for samples in (2, 5))
+    assert many[:4] == few
+
+
+def test_an_arm_against_itself_is_that_arm_twice() -> None:
+    twice = against_itself(plan(), "HA, 3 masters")
+    assert [arm.name for arm in twice.arms] == ["HA, 3 masters", "HA, 3 masters again"]
+    assert {(arm.arguments, *arm.environ) for arm in twice.arms} == {(HA.arguments, *HA.environ)}
+    assert twice.title == "One or three: HA, 3 masters against itself"
+    assert twice.declared() == ()
+    assert against_itself(plan()).arms[0] == ONE
+    with pytest.raises(ConfigError, match="experiment demo: no arm 'x'; there are 1 master, HA, 3 masters"):
+        against_itself(plan(), "x")
+
+
 def test_the_command_is_locusts_with_our_file() -> None:
-    command = locust_command("kubelets", ["-u", "5"])
+    command = locust_command(["kubelets", "/x/mine.py"], ["-u", "5"])
     assert command[:3] == [sys.executable, "-m", "locust"]
-    assert Path(command[command.index("-f") + 1]).is_file()
+    ours, mine = command[command.index("-f") + 1].split(",")
+    assert Path(ours).is_file()
+    assert mine == "/x/mine.py"
     assert command[-2:] == ["-u", "5"]
 
 
@@ -200,6 +233,14 @@ def test_an_experiment_of_runs_that_cannot_begin_ends_with_the_first(
     assert "[1/4] 1 master, sample 1 of 2" in (tmp_path / "out").read_text()
 
 
+def test_the_time_left_is_told_by_what_samples_of_each_arm_took() -> None:
+    attempts = [Attempt("a", 1, "a-1", 10.0), Attempt("a", 2, "a-2", 20.0), Attempt("b", 1, "b-1", 100.0)]
+    assert left_s(attempts, ["a", "b", "b"]) == 15 + 200
+    assert left_s(attempts, ["c"]) == (15 + 100) / 2
+    assert left_s([], ["a"]) is None
+    assert (minutes(89.4), minutes(90)) == ("89 s", "1.5 min")
+
+
 def test_an_experiment_is_not_written_over_another(tmp_path: Path) -> None:
     (tmp_path / "samples").mkdir()
     with pytest.raises(ConfigError, match="already holds an experiment; give another --name"):
@@ -221,7 +262,7 @@ def test_a_run_ends_with_the_killed_command_that_started_it(tmp_path: Path) -> N
         "import sys, pathlib\n"
         "from harness.experiment.locustrun import locust_command, run_locust\n"
         "arguments = ['-u', '1', '-t', '60s', '--scenario', 'none', '--cores', 'host', '--record', sys.argv[1]]\n"
-        "run_locust(locust_command('kubelets', arguments), pathlib.Path(sys.argv[1]), print)"
+        "run_locust(locust_command(['kubelets'], arguments), pathlib.Path(sys.argv[1]), print)"
     )
     starter = subprocess.Popen([sys.executable, "-c", script, str(record)], stdout=subprocess.DEVNULL)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.experiment.runner import sample_arguments
+from harness.experiment.plan import sample_arguments
 from harness.experiment.snapshots import mix_file, snapshot_plan
 
 
@@ -13,7 +13,7 @@ def test_each_arm_differs_in_what_its_name_says() -> None:
         "s", informers=50, objects=2000, rate=20.0, samples=3, run_time_s=30, seed=1, members=2
     )
     plan.validate()
-    assert plan.locustfile == "informers"
+    assert plan.locustfiles == ("informers",)
     assert mix_file().exists()
     arms = {arm.name: sample_arguments(plan, arm, 1, Path("r")) for arm in plan.arms}
     assert list(arms) == [

@@ -239,8 +239,9 @@ def test_bad_input_is_one_line_and_leaves_no_worker(outcomes: Outcomes) -> None:
     outcome = outcomes(bad_input_with_processes)
     assert (outcome.code, outcome.left) == (2, [])
     lines = [line for line in outcome.output.splitlines() if line.startswith("swarmlet: ")]
+    ours = "claims, density, list, load-5k, secrets-and-configmaps, watch-list"
     assert lines == [
-        "swarmlet: scenario 'nosuch': no such file, nor one of ours (density); 'none' runs without"
+        f"swarmlet: scenario 'nosuch': no such file, nor one of ours ({ours}); 'none' runs without"
     ]
     assert "Traceback" not in outcome.output
     assert not outcome.record.exists()

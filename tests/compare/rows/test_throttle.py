@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.compare.run import Run
 from harness.compare.rows.throttle import throttle_rows
+from harness.compare.run import Run
 from harness.observe.histogram import bucket_of
 from harness.observe.record import SAMPLES, Parts
 from tests.records import make_record
