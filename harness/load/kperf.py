@@ -101,7 +101,7 @@ class KperfShape(ScenarioShape):
             return None
         others, rate = wanted
         runner: Any = self.runner
-        results = runner.environment.swarmlet_session.kperf
+        results = runner.environment.swarmlet_session.work.kperf
         if not results.expected:
             results.expected = runner.worker_count if isinstance(runner, MasterRunner) else 1
         return others + results.expected, rate

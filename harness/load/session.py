@@ -18,26 +18,22 @@ import gevent
 import msgspec
 
 from harness.apiserver.faults.spec import FaultSpec
-from harness.clusterloader import Config, Files, describe, load_config
-from harness.clusterloader.measurements.exec import refuse_commands
 from harness.load.arguments import RunOptions
 from harness.load.cluster.prepare import prepare
 from harness.load.cluster.refresh import Refresher
 from harness.load.clusterarguments import read_identity
 from harness.load.desk import RESTART_EVENTS, Desk
 from harness.load.faults import inject
-from harness.load.informerrun import UNRECORDED as INFORMERS_UNRECORDED
-from harness.load.informerrun import informer_run
-from harness.load.kperfresults import UNRECORDED, KperfResults, kperf_results
+from harness.load.informerrun import InformerRun
 from harness.load.outcome import Outcome
 from harness.load.plan import OPTION, Plan, Target, encode
 from harness.load.prometheus.running import RunPrometheus
 from harness.load.provisionerusers import CLAIMS_ENDED
-from harness.load.scenarioresults import NOT_SCRAPED, ScenarioResults
 from harness.load.scraping import Scraping
 from harness.load.tally import Tally
 from harness.load.target import of_pool
 from harness.load.verdict import host_kept_up
+from harness.load.work import CLAIMS, SCENARIO, Work, is_recorded
 from harness.observe.environment import host, versions
 from harness.observe.record import Manifest, RunRecord, Status
 from harness.pool.process import Process
@@ -62,7 +58,8 @@ class Session:
     ends it. `helpers` is how many users there are beside the kubelets."""
 
     def __init__(self, environment: Any, options: RunOptions, helpers: int) -> None:
-        self.options = options
+        self.work = Work(environment, options, self.tell)
+        self.options = options = self.work.options
         self.helpers = helpers
         self.started = False
         self.over = False
@@ -82,35 +79,10 @@ class Session:
         self._loading = False
         self._faults: list[Any] = []
         self._finished = False
-        self._files = Files()
-        self._config: Config | None = None
-        self._results: ScenarioResults | KperfResults | None = None
         self._refresher: Refresher | None = None
         self._refreshing: Any = None
         self._told_refused = False
-        self._awaited = {"scenario"} if options.scenario else set()
-        if options.provisioners is not None:
-            self._awaited.add("claims")
         self._ending_as: Status | None = None
-        self._informers = informer_run(environment, options, self.tell)
-        scenario: dict[str, Any] = {}
-        self.kperf = kperf_results(
-            environment, options.scenario, self._files, self.tell, raw=options.raw_data
-        )
-        if self.kperf is not None:
-            http = self.kperf.http(options.http)
-            self.options = options = msgspec.structs.replace(options, kubelets=0, http=http)
-            self._results = self.kperf
-            scenario = {"path": options.scenario, "resolved": self.kperf.describe()}
-        elif options.scenario:
-            config = load_config(
-                options.scenario, options.kubelets, options.overrides, os.environ, files=self._files
-            )
-            if not options.allow_exec:
-                refuse_commands(config)
-            self._config = config
-            self._results = ScenarioResults(config)
-            scenario = {"path": options.scenario, "resolved": describe(config)}
         manifest = Manifest(
             name=options.record.name,
             started=time.time(),
@@ -121,13 +93,13 @@ class Session:
             arguments={"argv": sys.argv[1:], "options": msgspec.to_builtins(options, enc_hook=str)},
             versions=versions(),
             host=host(),
-            scenario=scenario,
+            scenario=self.work.described,
         )
         try:
             self.record = RunRecord(options.record, manifest)
         except OSError as error:
             raise ConfigError(f"--record {options.record}: cannot be written: {error.strerror}") from error
-        for text in self.kperf.profile.ignored if self.kperf is not None else ():
+        for text in self.work.ignored:
             self.record.mark(f"ignored: {text}")
         self._outcome = Outcome(self.record)
         self._tally = Tally(self.record)
@@ -144,7 +116,7 @@ class Session:
     # ---- start -----------------------------------------------------------------------------------------------------
     def start(self) -> None:
         """Start pool and scraper, tell the workers the plan. Raises SwarmletError; `finish` is due even then."""
-        self._prometheus.choose(self._config)
+        self._prometheus.choose(self.work.config)
         target = self._start_target()
         plan = Plan(
             seed=self.options.seed,
@@ -152,7 +124,7 @@ class Session:
             target=target,
             scenario=self.options.scenario,
             overrides=self.options.overrides,
-            files=self._files.seen,
+            files=self.work.files.seen,
             environ={key: value for key, value in os.environ.items() if key.startswith("CL2_")},
             http=self.options.http,
             policy=self.options.cluster.policy,
@@ -164,7 +136,7 @@ class Session:
             controllers=self.options.controllers,
             provisioners=self.options.provisioners,
             executors=self.options.executors,
-            informers=self.options.informers if self._informers is not None else None,
+            informers=self.options.informers if self.work.informers is not None else None,
             prometheus=self._prometheus.at_hand,
         )
         self._tell_plan(plan)
@@ -223,7 +195,7 @@ class Session:
     def _start_target(self) -> Target:
         options = self.options
         if options.host or options.kubeconfig or options.endpoints:
-            existing = prepare(options, self._config)
+            existing = prepare(options, self.work.config)
             target = existing.target
             self._keep_fresh(existing.rotation, target)
             self.record.manifest.target = {
@@ -275,12 +247,9 @@ class Session:
         """Something happened on a worker, or here; `t` is when, in seconds since 1970."""
         if self._finished:
             return
-        if kind not in UNRECORDED and kind not in INFORMERS_UNRECORDED:
+        if is_recorded(kind):
             self.record.event(kind, fields, t=t)
-        if self._results is not None:
-            self._results.take(kind, fields)
-        if self._informers is not None:
-            self._informers.take(kind, fields)
+        self.work.take(kind, fields)
         if kind == "informers-started" and not self.options.scenario:
             self._began = time.monotonic()  # -t is the time of the load, not of making what it finds
         elif kind == "worker-started":
@@ -320,15 +289,15 @@ class Session:
     def look(self) -> None:
         """Called twice a second while the run goes on: signals, workers, the cap, what is due to be written."""
         now = time.monotonic()
-        if self._informers is not None:
-            self._look_at_informers(now)
+        if self.work.informers is not None:
+            self._look_at(self.work.informers, now)
         if self._interrupted_by and not self.over and self._ending_as is None:
             self._interrupted()
         self._look_at_workers()
         cap = self.options.run_time_s
         if cap is not None and now - self._began >= cap and not self.over and self._ending_as is None:
-            self._end(Status.CAPPED if self._ends_by_itself else Status.COMPLETED)
-            if self._ends_by_itself:
+            self._end(Status.CAPPED if self.work.ends_by_itself else Status.COMPLETED)
+            if self.work.ends_by_itself:
                 self.record.mark(f"ended by -t after {cap:g} s, before its scenario was complete")
         if now - self._flushed >= FLUSH_EVERY_S:
             self._flushed = now
@@ -413,7 +382,7 @@ class Session:
     # ---- end -------------------------------------------------------------------------------------------------------
     def _end(self, status: Status) -> None:
         """Now; where informers are to be compared a last time, when that is done."""
-        informers = self._informers
+        informers = self.work.informers
         if informers is not None and status in (Status.COMPLETED, Status.CAPPED) and not informers.ended:
             self._ending_as = status
             informers.close(time.monotonic())
@@ -421,24 +390,10 @@ class Session:
         self._outcome.status = status
         self.over = True
 
-    def _look_at_informers(self, now: float) -> None:
-        assert self._informers is not None
-        self._informers.look(now)
-        if self._ending_as is not None and self._informers.ended and not self.over:
+    def _look_at(self, informers: InformerRun, now: float) -> None:
+        informers.look(now)
+        if self._ending_as is not None and informers.ended and not self.over:
             self._end(self._ending_as)
-
-    def _keep_informers(self) -> None:
-        """What was found of informers; a violation fails the run."""
-        if self._informers is None or not self.started:
-            return
-        failures, marks = self._informers.finish()
-        self.record.manifest.results.setdefault("informers", {}).update(self._informers.results)
-        for text in marks:
-            self.record.mark(text)
-        for text in failures:
-            logger.error("%s", text)
-            self._outcome.fail(text)
-            self._outcome.status = Status.FAILED
 
     def _fail(self, text: str) -> None:
         logger.error("%s; ending the run", text)
@@ -448,7 +403,7 @@ class Session:
     def _interrupted(self) -> None:
         """Ended from outside, by a signal or by Locust. A fleet at rest without -t has no other end than that."""
         by = self._interrupted_by or "Locust"
-        if self.started and not self._ends_by_itself and self.options.run_time_s is None:
+        if self.started and not self.work.ends_by_itself and self.options.run_time_s is None:
             logger.info("ended by %s", by)
             self._end(Status.COMPLETED)
             return
@@ -463,22 +418,18 @@ class Session:
         results = self.record.manifest.results
         results["scenario"] = "Failure" if failures else "Success"
         results["failures"], results["violations"] = failures, violations
-        self._part_ended("scenario", failed=bool(failures))
+        self._part_ended(SCENARIO, failed=bool(failures))
 
     def _claims_ended(self, failures: list[str]) -> None:
         self._outcome.fail_unmarked(failures, "claims")
-        self._part_ended("claims", failed=bool(failures))
-
-    @property
-    def _ends_by_itself(self) -> bool:
-        return bool(self.options.scenario) or self.options.provisioners is not None
+        self._part_ended(CLAIMS, failed=bool(failures))
 
     def _part_ended(self, part: str, *, failed: bool) -> None:
         """One of what the run does until it is over: the last one ends the run, or the first one that fails."""
-        self._awaited.discard(part)
+        last = self.work.all_ended_with(part)
         if failed:
             self._end(Status.FAILED)
-        elif not self._awaited:
+        elif last:
             self._end(Status.COMPLETED)
 
     @property
@@ -506,8 +457,8 @@ class Session:
             self.record.manifest.results["host"] = dataclasses.asdict(late)
             for excuse in late.excuses:
                 self.record.mark(f"invalid: host could not keep up ({excuse})", invalid=True)
-        self._keep_results()
-        self._keep_informers()
+        if self.started:
+            self.work.keep(self.record, self._outcome)
         self._finished = True
         self.desk.stop()
         if self._pool is not None:
@@ -519,18 +470,6 @@ class Session:
             )
         self.record.finish(self._outcome.status)
         return self.exit_code
-
-    def _keep_results(self) -> None:
-        """The scenario's artifacts, and the SLOs that only the whole record shows."""
-        if self._results is None or not self.started:
-            return
-        slos = self._results.finish(self.options.record)
-        results = self.record.manifest.results
-        results.setdefault("measurements", []).extend(slos.measurements)
-        results.setdefault("violations", []).extend(slos.violations)
-        self._outcome.miss(slos.violations)
-        for what in slos.skipped:
-            self.record.mark(f"not measured: {what} ({NOT_SCRAPED})")
 
     def fail_to_start(self, error: Exception) -> None:
         """Close the record of a run that could not begin."""

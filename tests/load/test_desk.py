@@ -137,7 +137,9 @@ def test_a_commands_output_is_events_and_a_log(tmp_path: Path) -> None:
     words = (sys.executable, "-c", "for n in range(300): print(n)")
     world.say(Execute(number=7, command=words, timeout_s=60.0))
     with gevent.Timeout(60):
-        while not world.runner.sent:  # where Locust has patched this process, commands are waited for in the loop
+        while (
+            not world.runner.sent
+        ):  # where Locust has patched this process, commands are waited for in the loop
             gevent.sleep(0.01)
     assert world.runner.sent == [("a", MASTER, Executed(number=7, error="", log="exec-1.log"))]
     kinds = [kind for kind, _ in world.events]

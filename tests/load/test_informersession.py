@@ -16,7 +16,7 @@ __all__ = ["clock", "make"]  # fixtures
 
 
 def with_informers(session: Session) -> Session:
-    session._informers = InformerRun(
+    session.work.informers = InformerRun(
         InformerPlan((Crowd(count=1),)), session.tell, lambda kind, data: None, writes=False, alone=True
     )
     return session
