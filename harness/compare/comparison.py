@@ -35,7 +35,7 @@ class Figure:
 @dataclass(frozen=True)
 class Compared:
     """A row over all arms; `contrasts` has each arm but the first against the first, None where one of the two has no
-    figure."""
+    figure or the row is not shown."""
 
     row: Row
     figures: dict[str, Figure]
@@ -58,10 +58,13 @@ class Arm:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`findings` is what the guard saw, of all runs, those that do not count too."""
+    """`rows` by group, in the order of a report; those that are not `shown` are for report.json, and have no contrasts:
+    each row that is tested makes it harder for the others to show something. `not_exposed` are the rows that no run
+    could fill. `findings` is what the guard saw, of all runs, those that do not count too."""
 
     arms: tuple[Arm, ...]
     rows: tuple[Compared, ...] = field(default=())
+    not_exposed: tuple[Row, ...] = field(default=())
     findings: tuple[Finding, ...] = field(default=())
 
 
@@ -83,6 +86,7 @@ def compare(runs: Sequence[Run], declared: Collection[str] = ()) -> Comparison:
     return Comparison(
         tuple(arms),
         tuple(Compared(*row, contrast) for row, contrast in zip(filled, contrasts, strict=True)),
+        tuple(row for row, by_arm in zip(rows, figures, strict=True) if row.shown and not _any_known(by_arm)),
         tuple(guard({arm.name: [*arm.runs, *(run for run, _ in arm.left_out)] for arm in arms}, declared)),
     )
 
@@ -94,12 +98,13 @@ def _any_known(figures: dict[str, Figure]) -> bool:
 def _contrasts(
     rows: Sequence[tuple[Row, dict[str, Figure]]], arms: Sequence[str]
 ) -> list[dict[str, Contrast | None]]:
-    """Of each row, each arm against the first; chances are corrected over the rows."""
-    found: list[dict[str, Contrast | None]] = [{} for _ in rows]
-    better = [row.lower_is_better for row, _ in rows]
-    first = [figures[arms[0]].values for _, figures in rows]
+    """Of each row, each arm against the first; chances are corrected over the rows that are shown."""
+    found: list[dict[str, Contrast | None]] = [dict.fromkeys(arms[1:]) for _ in rows]
+    shown = [k for k, (row, _) in enumerate(rows) if row.shown]
+    better = [rows[k][0].lower_is_better for k in shown]
+    first = [rows[k][1][arms[0]].values for k in shown]
     for arm in arms[1:]:
-        contrasts = contrast_rows(first, [figures[arm].values for _, figures in rows], better)
-        for by_arm, contrast in zip(found, contrasts, strict=True):
-            by_arm[arm] = contrast
+        contrasts = contrast_rows(first, [rows[k][1][arm].values for k in shown], better)
+        for k, contrast in zip(shown, contrasts, strict=True):
+            found[k][arm] = contrast
     return found

@@ -17,6 +17,10 @@ from harness.observe.record import Manifest, read_events, read_manifest, read_ta
 CREATE_BARRIER = "Waiting for 'create objects' to be completed"
 
 
+REPORTED_WITHIN_S = 3.0
+"""What clients measure is of the time at which their worker reported it (Locust's WORKER_REPORT_INTERVAL)."""
+
+
 class Window(Enum):
     """The part of a run that a figure is of."""
 
@@ -35,6 +39,7 @@ class Run:
         self.folder = folder
         self.manifest: Manifest = read_manifest(folder)
         self.events: list[dict[str, Any]] = read_events(folder)
+        self._over_time: dict[tuple[Any, ...], pd.Series] = {}
 
     # ---- phases ----------------------------------------------------------------------------------------------------
     @cached_property
@@ -143,9 +148,7 @@ class Run:
         """A metric of the run's processes that are no members: index t, a column a process."""
         return self._series.processes(metric)
 
-    def increase(
-        self, metric: str, where: Where | None = None, window: Window = Window.WHOLE
-    ) -> pd.Series:
+    def increase(self, metric: str, where: Where | None = None, window: Window = Window.WHOLE) -> pd.Series:
         """How much a counter grew in a window, for each member: from the last scrape before it to the last one in it.
         A counter that fell began anew. Over the whole run what a member showed first counts too, as members begin with
         the run; not with a target that was there before."""
@@ -188,12 +191,23 @@ class Run:
         self, metric: str, q: float, where: Where | None = None, window: Window = Window.WHOLE
     ) -> pd.Series:
         """`histogram_quantile` between each two scrapes of a window with observations, by the later one's time."""
+        key = (metric, q, tuple((where or {}).items()), window)
+        bounds = self.bounds(window)
+        if key not in self._over_time:
+            steps = self._series.bucket_steps(metric, where or {}, *bounds) if bounds else ()
+            found = {t: histogram_quantile(q, counts) for t, counts in steps}
+            self._over_time[key] = pd.Series(
+                {t: value for t, value in found.items() if value is not None}, dtype=float
+            )
+        return self._over_time[key]
+
+    def reported(self, rows: pd.DataFrame, window: Window) -> pd.DataFrame:
+        """Of the rows of clients, on the frames' time, those that were reported in a window or right behind it: what
+        happened in it is complete, and up to `REPORTED_WITHIN_S` of what came next may be among it."""
         bounds = self.bounds(window)
         if bounds is None:
-            return pd.Series(dtype=float)
-        points = self._series.bucket_steps(metric, where or {}, *bounds)
-        found = {t: histogram_quantile(q, counts) for t, counts in points}
-        return pd.Series({t: value for t, value in found.items() if value is not None}, dtype=float)
+            return rows.iloc[:0]
+        return rows[(rows["t"] >= bounds[0]) & (rows["t"] <= bounds[1] + REPORTED_WITHIN_S)]
 
     # ---- clients' histograms ---------------------------------------------------------------------------------------
     @cached_property

@@ -41,41 +41,45 @@ class MemberSeries:
         self._fresh = fresh
         self._t = table["t"].to_numpy()
         self._value = table["value"].to_numpy()
-        self._member, members = pd.factorize(table["member"])
+        member, members = pd.factorize(table["member"])
         series, texts = pd.factorize(table["series"])
         self._members: list[str] = [str(member) for member in members]
-        self._order = np.argsort(series, kind="stable")
-        self._bounds = np.searchsorted(series[self._order], np.arange(len(texts) + 1))
-        self._names: dict[str, list[tuple[int, dict[str, str]]]] = {}
-        for code, text in enumerate(texts):
-            name, labels = split(str(text))
-            self._names.setdefault(name, []).append((code, labels))
+        pairs = series * max(1, len(members)) + member
+        self._order = np.argsort(pairs, kind="stable")
+        self._bounds = np.searchsorted(pairs[self._order], np.arange(len(texts) * max(1, len(members)) + 1))
+        self._names: dict[str, list[tuple[int, str]]] = {}
+        for code, text in enumerate(map(str, texts)):
+            self._names.setdefault(text.partition("{")[0], []).append((code, text))
         self._wides: dict[tuple[str, bool], _Wide] = {}
         self._frames: dict[tuple[Any, ...], pd.DataFrame] = {}
+        self._grown: dict[tuple[str, float, float], _Array] = {}
+        self._matching: dict[tuple[Any, ...], list[int]] = {}
 
     @property
     def families(self) -> set[str]:
         return set(self._names)
 
     @cached_property
+    def _answering(self) -> set[str]:
+        """The members: those that say `up`."""
+        return set(self.up.columns)
+
+    @cached_property
     def up(self) -> pd.DataFrame:
         """Whether each member answered (1 or 0): index t, a column a member."""
-        rows = self._rows("up")
-        frame = pd.DataFrame(
-            {
-                "t": self._t[rows],
-                "member": [self._members[code] for code in self._member[rows]],
-                "value": self._value[rows],
-            }
-        )
-        return frame.pivot_table(index="t", columns="member", values="value", observed=True)
+        columns = {
+            name: pd.Series(self._value[rows], index=self._t[rows])
+            for code, _ in self._names.get("up", ())
+            for member, name in enumerate(self._members)
+            if len(rows := self._rows(code, member))
+        }
+        return pd.DataFrame({name: columns[name] for name in sorted(columns)}, dtype=float)
 
-    def _rows(self, metric: str) -> npt.NDArray[np.intp]:
-        found = [
-            self._order[self._bounds[code] : self._bounds[code + 1]]
-            for code, _ in self._names.get(metric, ())
-        ]
-        return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
+    def _rows(self, series: int, member: int) -> _Array:
+        """Where the table has a series of a member, in the order of time."""
+        pair = series * len(self._members) + member
+        rows: _Array = self._order[self._bounds[pair] : self._bounds[pair + 1]]
+        return rows
 
     def _wide(self, metric: str, members: bool = True) -> _Wide:
         """Of the members, or of the run's other processes."""
@@ -83,22 +87,36 @@ class MemberSeries:
         if known is not None:
             return known
         times = self.up.index.to_numpy() if members else np.unique(self._t)
-        columns: list[_Array] = []
-        owners: list[str] = []
-        labels: list[dict[str, str]] = []
-        for code, found in self._names.get(metric, ()):
-            rows = self._order[self._bounds[code] : self._bounds[code + 1]]
-            for owner in np.unique(self._member[rows]):
-                name = self._members[owner]
-                if (name in self.up.columns) is not members:
-                    continue
-                mine = rows[self._member[rows] == owner]
-                columns.append(_carried(times, self._t[mine], self._value[mine]))
-                owners.append(name)
-                labels.append(found)
-        values = np.array(columns).T if columns else np.empty((len(times), 0))
-        self._wides[metric, members] = wide = _Wide(values, owners, labels)
+        wanted = [code for code, name in enumerate(self._members) if (name in self._answering) is members]
+        found: list[tuple[str, dict[str, str]]] = []
+        pieces: list[_Array] = []
+        for code, text in self._names.get(metric, ()):
+            labels = split(text)[1]
+            for member in wanted:
+                rows = self._rows(code, member)
+                if len(rows):
+                    found.append((self._members[member], labels))
+                    pieces.append(rows)
+        values = self._laid_out(times, pieces)
+        self._wides[metric, members] = wide = _Wide(
+            values, [member for member, _ in found], [labels for _, labels in found]
+        )
         return wide
+
+    def _laid_out(self, times: _Array, pieces: list[_Array]) -> _Array:
+        """The rows of each series as a column, carried forward."""
+        values = np.full((len(times), len(pieces)), np.nan)
+        if not pieces or not len(times):
+            return values
+        rows = np.concatenate(pieces)
+        columns = np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
+        at = np.searchsorted(times, self._t[rows])
+        known = at < len(times)  # not what came after the last scrape
+        values[at[known], columns[known]] = self._value[rows[known]]
+        latest = np.where(np.isnan(values), 0, np.arange(len(times))[:, None])
+        np.maximum.accumulate(latest, axis=0, out=latest)
+        carried: _Array = np.nan_to_num(np.take_along_axis(values, latest, axis=0), nan=0.0)
+        return carried
 
     # ---- at each scrape ----------------------------------------------------------------------------------------
     def frame(self, metric: str, where: Where, by: str = "") -> pd.DataFrame:
@@ -108,15 +126,17 @@ class MemberSeries:
         if key not in self._frames:
             wide = self._wide(metric)
             columns: dict[Any, _Array] = {}
-            for index, member in _chosen(wide, where):
+            for index in self._chosen(metric, where):
+                member = wide.members[index]
                 column = (member, wide.labels[index].get(by, "")) if by else member
                 columns[column] = columns.get(column, 0.0) + wide.values[:, index]
             frame = pd.DataFrame({column: columns[column] for column in sorted(columns)}, index=self.up.index)
             if by and columns:
                 frame.columns.names = ["member", by]
-            down = self.up == 0
             for column in frame.columns:
-                frame.loc[down[column[0] if by else column], [column]] = float("nan")
+                down = self._down(column[0] if by else column)
+                if down.any():
+                    frame.loc[down, [column]] = float("nan")
             self._frames[key] = frame
         return self._frames[key]
 
@@ -133,33 +153,46 @@ class MemberSeries:
         the labels `by`, for each member. As Prometheus has it, a counter that fell began anew."""
         wide = self._wide(metric)
         found: dict[Key, dict[str, float]] = {}
-        growths = self._growths(wide, began, ended)
-        for index, member in _chosen(wide, where):
+        growths = self._growths(metric, began, ended)
+        for index in self._chosen(metric, where):
+            member = wide.members[index]
             key = tuple(wide.labels[index].get(label, "") for label in by)
             members = found.setdefault(key, {})
             members[member] = members.get(member, 0.0) + growths[index]
         return found
 
-    def _growths(self, wide: _Wide, began: float, ended: float) -> list[float]:
+    def _growths(self, metric: str, began: float, ended: float) -> _Array:
         """Of each column."""
-        times = self.up.index.to_numpy()
-        last = int(np.searchsorted(times, ended, side="right"))  # exclusive
-        first = int(np.searchsorted(times, began, side="right")) - 1
-        starts = {member: self._first_answer(member, max(first, 0)) for member in set(wide.members)}
-        growths = []
-        for index, member in enumerate(wide.members):
-            values = wide.values[starts[member] : last, index]
-            if not len(values):
-                growths.append(0.0)
-                continue
-            steps = np.diff(values)
-            grown = float(np.where(steps < 0, values[1:], steps).sum())
-            growths.append(grown + (float(values[0]) if first < 0 and self._fresh else 0.0))
-        return growths
+        key = (metric, began, ended)
+        if key not in self._grown:
+            wide, times = self._wide(metric), self.up.index.to_numpy()
+            last = int(np.searchsorted(times, ended, side="right"))  # exclusive
+            first = int(np.searchsorted(times, began, side="right")) - 1
+            self._grown[key] = grown = np.zeros(len(wide.members))
+            for member in dict.fromkeys(wide.members):
+                mine = [index for index, name in enumerate(wide.members) if name == member]
+                values = wide.values[self._first_answer(member, max(first, 0)) : last, mine]
+                if len(values):
+                    grown[mine] = _steps(values).sum(axis=0) + (
+                        values[0] if first < 0 and self._fresh else 0.0
+                    )
+        return self._grown[key]
+
+    def _down(self, member: str) -> npt.NDArray[np.bool_]:
+        """At which scrapes a member did not answer."""
+        return np.asarray(self.up[member] == 0)
+
+    def _chosen(self, metric: str, where: Where) -> list[int]:
+        """The columns whose labels match."""
+        key = (metric, tuple(where.items()))
+        if key not in self._matching:
+            labels = self._wide(metric).labels
+            self._matching[key] = [index for index, found in enumerate(labels) if matches(found, where)]
+        return self._matching[key]
 
     def _first_answer(self, member: str, scrape: int) -> int:
         """The first scrape from this one on that the member answered; what it showed before is not known."""
-        answered = np.flatnonzero(self.up[member].to_numpy()[scrape:] == 1)
+        answered = np.flatnonzero(~self._down(member)[scrape:])
         return scrape + (int(answered[0]) if len(answered) else 0)
 
     def rates(self, metric: str, by: Key, began: float, ended: float) -> dict[Key, pd.Series]:
@@ -170,7 +203,7 @@ class MemberSeries:
         last = int(np.searchsorted(times, ended, side="right"))
         first = max(int(np.searchsorted(times, began, side="right")) - 1, 0)
         seconds = np.diff(times[first:last])
-        down = (self.up.to_numpy()[first:last] != 1).any(axis=1)
+        down = (self.up.to_numpy()[first:last] == 0).any(axis=1)
         unknown = down[1:] | down[:-1]
         summed: dict[Key, _Array] = {}
         for index, labels in enumerate(wide.labels):
@@ -201,27 +234,18 @@ class MemberSeries:
         last = int(np.searchsorted(times, ended, side="right"))
         first = max(int(np.searchsorted(times, began, side="right")) - 1, 0)
         bounds: dict[float, _Array] = {}
-        for index, _ in _chosen(wide, where):
-            values = wide.values[first:last, index]
-            steps = np.diff(values)
-            grown = np.where(steps < 0, values[1:], steps)
+        columns = self._chosen(f"{metric}_bucket", where)
+        for index, grown in zip(columns, _steps(wide.values[first:last, columns]).T, strict=True):
             bound = float(wide.labels[index]["le"])
             bounds[bound] = bounds.get(bound, 0.0) + grown
         for step, t in enumerate(times[first + 1 : last]):
             yield float(t), {bound: float(grown[step]) for bound, grown in bounds.items()}
 
 
-def _carried(times: _Array, at: _Array, values: _Array) -> _Array:
-    """Values at the scrapes, each until the next change."""
-    index = np.searchsorted(at, times, side="right") - 1
-    return np.where(index >= 0, values[np.maximum(index, 0)], 0.0)
-
-
-def _chosen(wide: _Wide, where: Where) -> Iterator[tuple[int, str]]:
-    """(column, member) of the series whose labels match."""
-    for index, (member, labels) in enumerate(zip(wide.members, wide.labels, strict=True)):
-        if matches(labels, where):
-            yield index, member
+def _steps(values: _Array) -> _Array:
+    """Growth from each line to the next; a counter that fell began anew."""
+    steps = np.diff(values, axis=0)
+    return np.where(steps < 0, values[1:], steps)
 
 
 def matches(labels: Mapping[str, str], where: Where) -> bool:
@@ -250,5 +274,3 @@ def histogram_quantile(q: float, bounds: Mapping[float, float]) -> float | None:
             return lower + (upper - lower) * ((rank - below) / inside if inside else 1.0)
         lower, below = upper, count
     return lower
-
-

@@ -36,7 +36,8 @@ def split(series: str) -> tuple[str, dict[str, str]]:
     name, brace, rest = series.partition("{")
     if not brace:
         return name, {}
-    labels = {
-        key: re.sub(r"\\.", lambda m: _ESCAPES.get(m[0], m[0]), value) for key, value in _LABEL.findall(rest)
-    }
-    return name, labels
+    return name, {key: _unescaped(value) if "\\" in value else value for key, value in _LABEL.findall(rest)}
+
+
+def _unescaped(value: str) -> str:
+    return re.sub(r"\\.", lambda m: _ESCAPES.get(m[0], m[0]), value)

@@ -6,7 +6,8 @@ and the latencies it measures. ``python -m harness.observe.scraper`` is told wha
 enough to write what it has.
 
 A series is written when it differs from the last scrape's value; `up` (1 or 0) is written at every scrape and says
-whether the member answered, so a reader fills forward between them and knows the gaps.
+whether the member answered, so a reader fills forward between them and knows the gaps. A series that is gone is written
+as 0 once.
 """
 
 from __future__ import annotations
@@ -186,10 +187,22 @@ class Scraper:
     def _keep(self, now: float, member: _Member, text: str | None) -> None:
         name = member.source.member
         self._parts.add((now, name, "up", 0.0 if text is None else 1.0))
-        for series, value in samples(text or ""):
-            if member.last.get(series) != value:
-                member.last[series] = value
+        if text is None:
+            return
+        last, shown = member.last, 0
+        for series, value in samples(text):
+            shown += 1
+            if last.get(series) != value:
+                last[series] = value
                 self._parts.add((now, name, series, value))
+        if shown < len(last):
+            self._end(now, member, {series for series, _ in samples(text)})
+
+    def _end(self, now: float, member: _Member, shown: set[str]) -> None:
+        """What a member shows no longer, as after a restart, is 0; a reader would carry it forward."""
+        for series in member.last.keys() - shown:
+            del member.last[series]
+            self._parts.add((now, member.source.member, series, 0.0))
 
     def _sample_processes(self, now: float) -> None:
         for name, process in list(self._processes.items()):

@@ -140,3 +140,23 @@ def test_an_overloaded_host(tmp_path: Path) -> None:
 
 def test_an_arm_without_runs_is_not_compared(tmp_path: Path) -> None:
     assert guard({"a": runs(tmp_path, "a"), "b": []}) == []
+
+
+def test_a_sample_that_was_run_again_counts_once(tmp_path: Path) -> None:
+    """Both arms have one fault a sample and the same seeds; of arm b sample 1 was run twice."""
+
+    def faulty(arm: str, *samples: int) -> list[Run]:
+        made = []
+        for number, sample in enumerate(samples):
+            path = make_record(tmp_path / arm / f"{sample}-{number}", arm=arm, sample=sample)
+            with (path / "events.jsonl").open("ab") as events:
+                events.write(
+                    b'{"t":1000021,"kind":"fault-started","fault":"stall","member":"member-0","seconds":1}\n'
+                )
+            manifest = msgspec.json.decode((path / "manifest.json").read_bytes(), type=Manifest)
+            manifest.seed = sample
+            (path / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+            made.append(Run(path))
+        return made
+
+    assert guard({"a": faulty("a", 1, 2), "b": faulty("b", 1, 2, 1)}) == []

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, Histogram
 
-from harness.compare.run import CREATE_BARRIER, Run, histogram_quantile
+from harness.compare.run import CREATE_BARRIER, Run
+from harness.compare.series import histogram_quantile
 from harness.observe.record import Status
 from tests.records import make_record
 

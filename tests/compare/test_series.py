@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.compare.run import Window, histogram_quantile
+from harness.compare.run import Window
+from harness.compare.series import histogram_quantile
 from tests.compare.planted import Planted
 
 COUNTER = 'c{code="200"}'

@@ -19,12 +19,13 @@ from harness.observe.scraper import Plan, Scraper, Source
 class _Metrics(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     value = 0
+    steady = "steady 1\n"
     status = 200
     tokens: list[str | None] = []  # noqa: RUF012 - a class stands for the one server of a test
 
     def do_GET(self) -> None:
         type(self).tokens.append(self.headers["Authorization"])
-        body = f"steady 1\nmoving {type(self).value}\n".encode()
+        body = f"{type(self).steady}moving {type(self).value}\n".encode()
         self.send_response(type(self).status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -36,7 +37,7 @@ class _Metrics(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[HTTPServer]:
-    _Metrics.value, _Metrics.status, _Metrics.tokens = 0, 200, []
+    _Metrics.value, _Metrics.status, _Metrics.tokens, _Metrics.steady = 0, 200, [], "steady 1\n"
     with HTTPServer(("127.0.0.1", 0), _Metrics) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -60,6 +61,22 @@ def test_a_series_is_written_only_when_it_changed(tmp_path: Path, server: HTTPSe
     assert [row["value"] for row in rows if row["series"] == "steady"] == [1.0]
     assert [row["value"] for row in rows if row["series"] == "up"] == [1.0, 1.0, 1.0]
     assert _Metrics.tokens == ["Bearer secret"] * 3
+
+
+def test_a_series_that_is_gone_is_0_until_it_is_there_again(tmp_path: Path, server: HTTPServer) -> None:
+    scraper = Scraper(Plan(str(tmp_path), [_source(server)]))
+    for steady in (
+        "steady 1\n",
+        "",
+        "",
+        "steady 1\n",
+    ):  # it restarted, and had nothing to show of it at first
+        _Metrics.steady = steady
+        scraper.scrape()
+    scraper.close()
+    rows = read_table(tmp_path, "series").to_pylist()
+    assert [row["value"] for row in rows if row["series"] == "steady"] == [1.0, 0.0, 1.0]
+    assert [row["value"] for row in rows if row["series"] == "moving"] == [0.0]
 
 
 def test_a_member_that_does_not_answer_is_a_gap_and_is_tried_again(

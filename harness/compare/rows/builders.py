@@ -7,14 +7,14 @@ is 0 then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pandas as pd
 
 from harness.compare.rows.row import Row, Taken, Value, busiest, peak, total, uneven
 from harness.compare.run import Run, Window
+from harness.compare.series import Where
 
-Where = Mapping[str, str | tuple[str, ...]]
 WHOLE = Window.WHOLE
 _OVER = {Taken.BUSIEST: busiest, Taken.SUM: total, Taken.RATIO: uneven}
 
@@ -73,8 +73,8 @@ def imbalance(key: str, title: str, metric: str, *, where: Where | None = None, 
 
     def value(run: Run) -> float | None:
         frame = run.frame(metric, selected)
-        sums = total(frame).dropna()
-        return float(uneven(frame)[sums.idxmax()]) if len(sums) and sums.max() > 0 else None
+        sums = total(frame).fillna(0.0)
+        return float(uneven(frame).iloc[int(sums.argmax())]) if len(sums) and sums.max() > 0 else None
 
     source = f"{text(metric, selected)}, at the scrape with the highest sum{remark}"
     return Row(
@@ -116,7 +116,7 @@ def counter(
         return _OVER[taken](run.rate(metric, selected))
 
     source = f"increase of {text(metric, selected)}"
-    return Row(key, title, unit, taken, window.value, source, value, lower_is_better, series)
+    return Row(key, title, unit, taken, window.value, source, value, lower_is_better, series, f"{unit}/s")
 
 
 def peak_rate(key: str, title: str, metric: str, taken: Taken, where: Where | None = None) -> Row:
@@ -185,7 +185,6 @@ def extreme(row: Row, metric: str, q: float, where: Where, *, highest: bool) -> 
         Window.LOAD.value,
         f"{row.source}, of what was observed between two scrapes, {name}",
         value,
-        shown=row.shown,
     )
 
 

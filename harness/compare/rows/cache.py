@@ -11,6 +11,7 @@ from functools import partial
 import pandas as pd
 
 from harness.compare.rows.builders import counter, gauge, quantile
+from harness.compare.rows.delivery import KINDS, read_rows
 from harness.compare.rows.families import chosen
 from harness.compare.rows.row import Row, Taken, Value
 from harness.compare.rows.staleness import staleness_rows
@@ -30,6 +31,7 @@ def cache_rows(runs: Sequence[Run]) -> list[Row]:
     return [
         *_denial_rows(runs),
         *_allowed_rows(),
+        *read_rows(),
         *_fallback_rows(),
         _row(
             "several-members",
@@ -78,6 +80,7 @@ def _denial_rows(runs: Sequence[Run]) -> list[Row]:
             source,
             lambda run: float(_denied(run)["count"].sum()),
             series=_denials,
+            series_unit="/s",
         ),
         *chosen(
             runs,
@@ -107,14 +110,16 @@ def _denials(run: Run) -> pd.Series:
     counts = denied.groupby((denied["t"] // BIN_S) * BIN_S)["count"].sum()
     if len(frame):
         first, last = (frame["t"].min() // BIN_S) * BIN_S, frame["t"].max()
-        counts = counts.reindex([first + BIN_S * k for k in range(int((last - first) // BIN_S) + 1)], fill_value=0)
+        counts = counts.reindex(
+            [first + BIN_S * k for k in range(int((last - first) // BIN_S) + 1)], fill_value=0
+        )
     return counts / BIN_S
 
 
 def _allowed_rows() -> list[Row]:
     """Of pods whose way to an object was refused at least once."""
     rows = []
-    for kind in (*OBJECTS, "tokens"):
+    for kind in KINDS:
         source = (
             f"kubelets: from hearing of a pod to its first successful read of each of its {kind}, of those that a 403"
             " delayed"
@@ -215,7 +220,11 @@ def _consistent_reads() -> list[Row]:
             requires=_CACHE,
         ),
         counter(
-            "cache-waits", "Reads that waited for a fresh cache", f"{_WAITS}_count", Taken.SUM, requires=_CACHE
+            "cache-waits",
+            "Reads that waited for a fresh cache",
+            f"{_WAITS}_count",
+            Taken.SUM,
+            requires=_CACHE,
         ),
     ]
     rows += [
@@ -234,5 +243,3 @@ def _consistent_reads() -> list[Row]:
             )
         )
     return rows
-
-

@@ -27,7 +27,7 @@ _BOUND_READ = (
 
 
 def delivery_rows() -> list[Row]:
-    """In the order of a report."""
+    """Of events, in the order of a report."""
     rows = quantile_rows("delivery", "Watch event delivery", "watch_delivery_ms", _DELIVERY)
     rows.append(
         _row(
@@ -39,7 +39,12 @@ def delivery_rows() -> list[Row]:
             Taken.BUSIEST,
         )
     )
-    rows += quantile_rows("binding-heard", "Binding to kubelet", "binding_heard_ms", _HEARD)
+    return rows + quantile_rows("binding-heard", "Binding to kubelet", "binding_heard_ms", _HEARD)
+
+
+def read_rows() -> list[Row]:
+    """A pod's way to what it needs, in the order of a report."""
+    rows: list[Row] = []
     for kind in KINDS:
         where, what = {"kind": kind}, f"First read of {kind}"
         rows += quantile_rows(f"first-read-{kind}", what, "first_read_ms", _READ.format(kind=kind), where)

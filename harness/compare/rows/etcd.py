@@ -8,7 +8,8 @@ from harness.compare.rows import families
 from harness.compare.rows.builders import counter, extreme, gauge, peak_rate, quantile, quantile_source
 from harness.compare.rows.families import slug, words
 from harness.compare.rows.row import Row, Taken
-from harness.compare.run import Key, Run, Window
+from harness.compare.run import Run, Window
+from harness.compare.series import Key
 
 _DURATION = "etcd_request_duration_seconds"
 _Q = 0.99
@@ -27,7 +28,9 @@ def etcd_rows(runs: Sequence[Run]) -> list[Row]:
             Taken.SUM,
             requires="etcd_requests_total",
         ),
-        gauge("etcd-size", "Size of the database, peak", "bytes", "apiserver_storage_size_bytes", Taken.BUSIEST),
+        gauge(
+            "etcd-size", "Size of the database, peak", "bytes", "apiserver_storage_size_bytes", Taken.BUSIEST
+        ),
     ]
 
 

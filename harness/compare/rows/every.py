@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from harness.compare.informerrows import informer_rows
-from harness.compare.provisionerrows import provisioner_rows
 from harness.compare.rows.cache import cache_rows
 from harness.compare.rows.clients import client_rows
 from harness.compare.rows.etcd import etcd_rows
+from harness.compare.rows.informers import informer_rows
 from harness.compare.rows.load import load_rows
+from harness.compare.rows.provisioners import provisioner_rows
 from harness.compare.rows.requests import request_rows
 from harness.compare.rows.row import GROUPS, Row
 from harness.compare.rows.throughput import throughput_rows

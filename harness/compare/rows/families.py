@@ -1,11 +1,12 @@
 """Families of rows: one for each member, resource or priority level that runs contain.
 
-Which of them a table shows is decided by size over all runs of all arms, so that every arm has the same rows; the others
-stand in report.json. A row says in its source how it was chosen.
+Which of them a table shows is decided by size over all runs of all arms, so that every arm has the same rows; the
+others stand in report.json. A row says in its source how it was chosen.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -13,9 +14,10 @@ from typing import TypeVar
 
 import pandas as pd
 
-from harness.compare.rows.builders import Where, text
+from harness.compare.rows.builders import text
 from harness.compare.rows.row import Row, Taken, peak
-from harness.compare.run import Key, Run, Window
+from harness.compare.run import Run, Window
+from harness.compare.series import Key, Where
 
 TOP = 6
 K = TypeVar("K", Key, str)
@@ -28,7 +30,8 @@ def chosen(
     top: int = TOP,
     by: str = "size",
 ) -> list[Row]:
-    """The rows that `make` gives for each key that a run has, largest first; shown are those of the `top` largest."""
+    """The rows that `make` gives for each key that a run has, largest first; shown are those of the `top` largest. Of
+    the others, for report.json, only the first row of each."""
     largest: dict[K, float] = {}
     for run in runs:
         for key, size in sizes(run).items():
@@ -37,8 +40,13 @@ def chosen(
     rows = []
     for place, key in enumerate(ordered):
         shown = place < top and largest[key] > 0
-        how = f"; one of {len(ordered)}, the largest {top} by {by} over all arms are shown" if len(ordered) > top else ""
-        rows += [replace(row, source=row.source + how, shown=shown and row.shown) for row in make(key)]
+        how = (
+            f"; one of {len(ordered)}, the largest {top} by {by} over all arms are shown"
+            if len(ordered) > top
+            else ""
+        )
+        made = make(key)
+        rows += [replace(row, source=row.source + how, shown=shown) for row in (made if shown else made[:1])]
     return rows
 
 
@@ -51,14 +59,15 @@ def members(
     figures: Callable[[Run], Mapping[str, float]],
     window: Window = Window.WHOLE,
 ) -> list[Row]:
-    """A figure of each member; None where an arm has no such member."""
+    """A figure of each member; None where an arm has no such member. Shown where some run has several."""
     figures = cache(figures)
+    several = any(len(figures(run)) > 1 for run in runs)
     return chosen(
         runs,
         figures,
         lambda member: [
             Row(
-                f"{key}-of-{member}",
+                f"{key}-of-{slug((member,))}",
                 f"{title}: {member}",
                 unit,
                 Taken.MEMBER,
@@ -68,6 +77,7 @@ def members(
                 lower_is_better=None,
             )
         ],
+        TOP if several else 0,
     )
 
 
@@ -135,7 +145,7 @@ def quantiles(
 
     @cache
     def counts(run: Run) -> dict[Key, float]:
-        grown = run.increases(f"{metric}_count", by, selected, window)
+        grown = run.increases(f"{metric}_bucket", by, {**selected, "le": "+Inf"}, window)
         return {key: sum(members.values()) for key, members in grown.items()}
 
     @cache
@@ -152,12 +162,18 @@ def quantiles(
     return chosen(runs, counts, lambda labels: make(labels, of(labels)), top, "number")
 
 
-def peak_rates(runs: Sequence[Run], key: str, title: str, metric: str, by: Key, *, top: int = TOP) -> list[Row]:
+def peak_rates(
+    runs: Sequence[Run], key: str, title: str, metric: str, by: Key, *, top: int = TOP
+) -> list[Row]:
     """The fastest growth between two scrapes, members added, for each combination of the labels `by`."""
 
     @cache
+    def rates(run: Run) -> dict[Key, pd.Series]:
+        return run.rates(metric, by)
+
+    @cache
     def found(run: Run) -> dict[Key, float]:
-        return {labels: peak(rates) or 0.0 for labels, rates in run.rates(metric, by).items()}
+        return {labels: peak(series) or 0.0 for labels, series in rates(run).items()}
 
     def make(labels: Key) -> list[Row]:
         at = dict(zip(by, labels, strict=True))
@@ -171,7 +187,7 @@ def peak_rates(runs: Sequence[Run], key: str, title: str, metric: str, by: Key, 
                 f"{text(metric, at)}, growth a second between two scrapes, highest",
                 lambda run: found(run).get(labels, 0.0) if run.exposes(metric) else None,
                 lower_is_better=None,
-                series=lambda run: run.rates(metric, by).get(labels, pd.Series(dtype=float)),
+                series=lambda run: rates(run).get(labels, pd.Series(dtype=float)),
             )
         ]
 
@@ -179,8 +195,8 @@ def peak_rates(runs: Sequence[Run], key: str, title: str, metric: str, by: Key, 
 
 
 def slug(labels: Key) -> str:
-    """For a key: ``get-pods``."""
-    return "-".join((label or "none").lower().replace("/", "-").replace(" ", "-") for label in labels)
+    """For a key, which is a file's name too: ``get-pods``."""
+    return "-".join(re.sub(r"[^a-z0-9.]+", "-", (label or "none").lower()) for label in labels)
 
 
 def words(labels: Key) -> str:

@@ -1,5 +1,5 @@
-"""Load of the members: watches, goroutines, memory, file descriptors, CPU. Of each the busiest member, all together, how
-uneven they are, and each member."""
+"""Load of the members: watches, goroutines, memory, file descriptors, CPU. Of each the busiest member, all together,
+how uneven they are, and each member."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from harness.compare.rows import families
-from harness.compare.rows.builders import Where, busiest_and_sum, imbalance, text
+from harness.compare.rows.builders import busiest_and_sum, imbalance, text
 from harness.compare.rows.row import Row, Taken, busiest, total
 from harness.compare.run import Run, Window
+from harness.compare.series import Where
 
 WATCHES: Where = {"verb": "WATCH"}
 _MODELLED = " (an emulated member's is modelled: docs/model.md)"
@@ -23,7 +24,12 @@ def load_rows(runs: Sequence[Run]) -> list[Row]:
         *_gauges(runs, "watches", "Peak watches", "", "apiserver_longrunning_requests", WATCHES),
         *_gauges(runs, "goroutines", "Goroutines, peak", "", "go_goroutines", remark=_MODELLED),
         *_gauges(
-            runs, "memory", "Resident memory, peak", "bytes", "process_resident_memory_bytes", remark=_MODELLED
+            runs,
+            "memory",
+            "Resident memory, peak",
+            "bytes",
+            "process_resident_memory_bytes",
+            remark=_MODELLED,
         ),
         *_gauges(runs, "fds", "Open file descriptors, peak", "", "process_open_fds", remark=_MODELLED),
         *_cpu_rows(runs),
@@ -51,28 +57,29 @@ def _gauges(
 def _cpu_rows(runs: Sequence[Run]) -> list[Row]:
     source = f"increase of {_CPU} over the load phase's seconds{_MODELLED}"
 
-    def row(taken: Taken, figure: Callable[[dict[str, float]], float | None], unit: str = "cores") -> Row:
+    def row(
+        taken: Taken,
+        figure: Callable[[dict[str, float]], float | None],
+        over: Callable[[pd.DataFrame], pd.Series] | None = None,
+    ) -> Row:
         return Row(
             f"cpu-{'imbalance' if taken is Taken.RATIO else taken.value}",
             "CPU: imbalance" if taken is Taken.RATIO else "CPU in the load phase",
-            unit,
+            "cores" if over else "",
             taken,
             Window.LOAD.value,
             source,
             lambda run: figure(found) if (found := _cores(run)) else None,
-            series=lambda run: _CHARTED[taken](run.rate(_CPU)) if taken in _CHARTED else pd.Series(dtype=float),
+            series=None if over is None else lambda run: over(run.rate(_CPU)),
         )
 
     each = families.members(runs, "cpu", "CPU in the load phase", "cores", source, _cores, Window.LOAD)
     return [
-        row(Taken.BUSIEST, lambda cores: max(cores.values())),
-        row(Taken.SUM, lambda cores: sum(cores.values())),
-        row(Taken.RATIO, _uneven, ""),
+        row(Taken.BUSIEST, lambda cores: max(cores.values()), busiest),
+        row(Taken.SUM, lambda cores: sum(cores.values()), total),
+        row(Taken.RATIO, _uneven),
         *each,
     ]
-
-
-_CHARTED = {Taken.BUSIEST: busiest, Taken.SUM: total}
 
 
 def _cores(run: Run) -> dict[str, float]:
@@ -81,7 +88,11 @@ def _cores(run: Run) -> dict[str, float]:
     if bounds is None or not run.exposes(_CPU):
         return {}
     seconds = run.scraped_s(Window.LOAD)
-    return {member: grown / seconds for member, grown in run.increase(_CPU, window=Window.LOAD).items()} if seconds else {}
+    return (
+        {str(member): grown / seconds for member, grown in run.increase(_CPU, window=Window.LOAD).items()}
+        if seconds
+        else {}
+    )
 
 
 def _uneven(cores: dict[str, float]) -> float | None:

@@ -16,7 +16,8 @@ from harness.compare.rows.builders import (
 )
 from harness.compare.rows.families import chosen, peaks, slug, words
 from harness.compare.rows.row import Row, Taken
-from harness.compare.run import Key, Run, Window
+from harness.compare.run import Run, Window
+from harness.compare.series import Key
 from harness.observe.histogram import Histogram
 
 _TOTAL = "apiserver_request_total"
@@ -25,7 +26,9 @@ _WAIT = "apiserver_flowcontrol_request_wait_duration_seconds"
 _REJECTED = "apiserver_flowcontrol_rejected_requests_total"
 _QUEUE = "apiserver_flowcontrol_current_inqueue_requests"
 _SEATS = "apiserver_flowcontrol_current_executing_seats"
-_LIMITS = "apiserver_flowcontrol_nominal_limit_seats"  # there on every target with flow control, from its start
+_LIMITS = (
+    "apiserver_flowcontrol_nominal_limit_seats"  # there on every target with flow control, from its start
+)
 _SHORT = ("GET", "LIST", "POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION")
 _LONG = ("watch", "watchlist")
 
@@ -103,8 +106,10 @@ def _levels(runs: Sequence[Run], key: str, title: str, metric: str) -> list[Row]
 
     def largest(run: Run) -> dict[str, float]:
         frame = run.frame(metric, by="priority_level")
-        names = sorted({str(level) for _, level in frame.columns})
-        return {name: max(peaks(metric, {"priority_level": name})(run).values(), default=0.0) for name in names}
+        names = sorted({str(level) for level in frame.columns.get_level_values(-1)})
+        return {
+            name: max(peaks(metric, {"priority_level": name})(run).values(), default=0.0) for name in names
+        }
 
     def make(level: str) -> list[Row]:
         where = {"priority_level": level}
@@ -116,7 +121,9 @@ def _levels(runs: Sequence[Run], key: str, title: str, metric: str) -> list[Row]
                 Taken.BUSIEST,
                 Window.WHOLE.value,
                 f"{text(metric, where)}, highest of all scrapes",
-                lambda run: max(peaks(metric, where)(run).values(), default=0.0) if run.exposes(_LIMITS) else None,
+                lambda run: (
+                    max(peaks(metric, where)(run).values(), default=0.0) if run.exposes(_LIMITS) else None
+                ),
                 series=lambda run: run.frame(metric, where).max(axis=1),
             )
         ]
@@ -142,7 +149,7 @@ def _durations(runs: Sequence[Run]) -> list[Row]:
                 f"client-time-{p}",
                 f"Request duration {p} as clients see it, watches aside",
                 "ms",
-                "all clients: from the sending of a request to the end of its answer",
+                "all clients: from the sending of a request to the end of its answer; reported up to 3 s later",
                 lambda run, q=q: _client_ms(run, q),  # type: ignore[misc]
                 window=Window.LOAD.value,
             ),
@@ -167,13 +174,9 @@ def _durations(runs: Sequence[Run]) -> list[Row]:
 
 
 def _client_ms(run: Run, q: float) -> float | None:
-    bounds, frame = run.bounds(Window.LOAD), run.requests
-    if bounds is None:
-        return None
-    short = frame[~frame["verb"].isin(_LONG) & (frame["t"] >= bounds[0]) & (frame["t"] <= bounds[1])]
+    frame = run.reported(run.requests, Window.LOAD)
+    short = frame[~frame["verb"].isin(_LONG)]
     histogram = Histogram()
     histogram.merge(zip(short["bucket"], short["count"], strict=True))
     found = histogram.quantile_us(q)
     return None if found is None else found / 1e3
-
-

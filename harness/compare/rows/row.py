@@ -35,8 +35,9 @@ class Taken(Enum):
 class Row:
     """One row. `value` gives None where the target does not expose what it needs; `lower_is_better` is None where
     neither direction is good in itself. `series` gives what the row's chart shows: index seconds since the load phase
-    began, values of the figure. `group` is one of `GROUPS`, set where all rows come together (`harness.compare.rows.
-    every`); a row that is not `shown` stands in report.json alone."""
+    began, values of the figure, or its growth a second where it is a counter's; `series_unit` is theirs, None where it
+    is the row's. `group` is one of `GROUPS`, set where all rows come together (`harness.compare.rows.every`); a row
+    that is not `shown` stands in report.json alone."""
 
     key: str
     title: str
@@ -47,6 +48,7 @@ class Row:
     value: Value
     lower_is_better: bool | None = True
     series: Series | None = None
+    series_unit: str | None = None
     group: str = ""
     shown: bool = True
 
@@ -62,7 +64,7 @@ def total(frame: pd.DataFrame) -> pd.Series:
 
 
 def uneven(frame: pd.DataFrame) -> pd.Series:
-    """At each scrape the busiest member over the mean of all; nothing where one of them did not answer, or all show 0."""
+    """At each scrape the busiest member over the mean of all; nothing where one did not answer, or all show 0."""
     whole = total(frame)
     return busiest(frame) / (whole / max(1, len(frame.columns))).where(whole > 0)
 

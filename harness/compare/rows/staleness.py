@@ -1,13 +1,13 @@
 """How far a member's watch caches are behind the foremost member's, at each scrape.
 
-Members are scraped at the same moment, but answer some milliseconds apart, so differences of a few revisions under load
-are no staleness. A cache's revision moves with its own resource's events and with etcd's progress notifications, so only
-caches of resources that the load writes all the time are looked at.
+Of all its caches a member's newest is taken: any one cache stands still between etcd's progress notifications while
+its resource has no events, so that one cache alone says how quiet its resource is. Members are scraped at the same
+moment but answer some milliseconds apart, so a few revisions under load are no staleness.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -19,7 +19,6 @@ from harness.compare.rows.row import Row, Taken, busiest, peak
 from harness.compare.run import Run, Window
 
 METRIC = "apiserver_watch_cache_resource_version"
-RESOURCES = ("pods", "leases")
 
 
 def staleness_rows(runs: Sequence[Run]) -> list[Row]:
@@ -30,8 +29,8 @@ def staleness_rows(runs: Sequence[Run]) -> list[Row]:
         ("seconds", "s", "seconds since the foremost was where this one is", seconds_behind),
     ):
         source = (
-            f"{METRIC} of {' and '.join(RESOURCES)}, the worse of both: {what}, behind the foremost member at the same"
-            " scrape, highest of all scrapes"
+            f"{METRIC}, the newest of a member's caches: {what}, behind the foremost member at the same scrape, highest"
+            " of all scrapes"
         )
         title = f"Cache behind the foremost member, {key}"
         behind = cache(behind)
@@ -66,50 +65,44 @@ def _highest(behind: Callable[[Run], pd.DataFrame]) -> Callable[[Run], Mapping[s
 
 
 def revisions_behind(run: Run) -> pd.DataFrame:
-    """At each scrape, of each member; empty where there are no several members, or none that tells."""
-    return _worst(frame.rsub(frame.max(axis=1), axis=0) for frame in _frames(run))
+    """At each scrape, of each member; no columns where there are no several members that tell."""
+    newest = _newest(run)
+    return newest.rsub(newest.max(axis=1), axis=0)
 
 
 def seconds_behind(run: Run) -> pd.DataFrame:
     """The same in time: how long ago the foremost member was where this member is, between scrapes in proportion."""
-    return _worst(_ages(frame) for frame in _frames(run))
+    newest = _newest(run)
+    times = newest.index.to_numpy(dtype=float)
+    lead = newest.max(axis=1).ffill().fillna(0.0).to_numpy()
+    return pd.DataFrame(
+        {
+            member: [_age(times, lead, k, revision) for k, revision in enumerate(newest[member])]
+            for member in newest.columns
+        },
+        index=newest.index,
+    )
 
 
-def _frames(run: Run) -> list[pd.DataFrame]:
-    found = []
-    for resource in RESOURCES:
-        frame = run.frame(METRIC, {"resource": resource})
-        if len(frame.columns) > 1:
-            found.append(frame.where(frame > 0))  # 0: the cache was not there yet
-    return found
+def _newest(run: Run) -> pd.DataFrame:
+    """The newest revision in any of each member's caches."""
+    caches = run.frame(METRIC, by="resource")
+    members = caches.columns.get_level_values("member") if len(caches.columns) else pd.Index([])
+    if members.nunique() < 2:
+        return pd.DataFrame(index=caches.index)
+    newest = caches.T.groupby(level="member").max().T
+    return newest.where(newest > 0)  # 0: no cache was there yet
 
 
-def _worst(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    worst = pd.DataFrame()
-    for frame in frames:
-        worst = frame if worst.empty else worst.where(worst >= frame, frame)
-    return worst
-
-
-def _ages(frame: pd.DataFrame) -> pd.DataFrame:
-    times = frame.index.to_numpy(dtype=float)
-    lead = frame.max(axis=1).ffill().fillna(0.0).to_numpy()
-    ages = {}
-    for member in frame.columns:
-        mine = frame[member].to_numpy()
-        ages[member] = [_age(times, lead, k, revision) for k, revision in enumerate(mine)]
-    return pd.DataFrame(ages, index=frame.index)
-
-
-def _age(
-    times: npt.NDArray[np.float64], lead: npt.NDArray[np.float64], now: int, revision: float
-) -> float:
+def _age(times: npt.NDArray[np.float64], lead: npt.NDArray[np.float64], now: int, revision: float) -> float:
     """How long before scrape `now` the foremost passed this revision."""
     if np.isnan(revision):
         return float("nan")
     if revision >= lead[now]:
         return 0.0
-    k = int(np.searchsorted(lead[: now + 1], revision, side="right"))  # the first scrape at which it was beyond
+    k = int(
+        np.searchsorted(lead[: now + 1], revision, side="right")
+    )  # the first scrape at which it was beyond
     if k == 0:
         return float(times[now] - times[0])
     share = (revision - lead[k - 1]) / (lead[k] - lead[k - 1])

@@ -9,7 +9,8 @@ from harness.compare.rows.builders import counter, quantile, quantile_source
 from harness.compare.rows.delivery import delivery_rows
 from harness.compare.rows.families import slug, words
 from harness.compare.rows.row import Row, Taken
-from harness.compare.run import Key, Run, Window
+from harness.compare.run import Run, Window
+from harness.compare.series import Key
 
 _EVENTS = "apiserver_watch_events_total"
 _BYTES = "apiserver_watch_events_sizes_sum"
@@ -38,14 +39,19 @@ def watch_rows(runs: Sequence[Run]) -> list[Row]:
     rows += families.counters(runs, "init-events", title, _INIT, _RESOURCE, requires=_ANY, top=3)
     title = "Terminated watchers"
     rows.append(counter("terminated-watchers", title, _TERMINATED, Taken.SUM, requires=_ANY))
-    rows += families.counters(runs, "terminated-watchers", title, _TERMINATED, _RESOURCE, requires=_ANY, top=4)
+    rows += families.counters(
+        runs, "terminated-watchers", title, _TERMINATED, _RESOURCE, requires=_ANY, top=4
+    )
     return [*rows, *_watch_lists(runs), *delivery_rows()]
 
 
 def _watch_lists(runs: Sequence[Run]) -> list[Row]:
     rows = [
         quantile(
-            f"watch-list-p{q * 100:.0f}", f"Watch-list until its initial events were sent p{q * 100:.0f}", _WATCH_LIST, q
+            f"watch-list-p{q * 100:.0f}",
+            f"Watch-list until its initial events were sent p{q * 100:.0f}",
+            _WATCH_LIST,
+            q,
         )
         for q in (0.5, 0.99)
     ]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from harness.compare.comparison import compare
-from harness.compare.rows.delivery import delivery_rows
+from harness.compare.rows.delivery import delivery_rows, read_rows
 from harness.compare.run import Run
 from harness.observe.histogram import bucket_of
 from harness.observe.record import Manifest, RunRecord, Status
@@ -46,7 +46,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def value(run: Run, key: str) -> float | None:
-    return next(row for row in delivery_rows() if row.key == key).value(run)
+    return next(row for row in [*delivery_rows(), *read_rows()] if row.key == key).value(run)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,13 @@ def test_403s_are_counted_by_kind_and_none_is_zero_where_reads_were_measured(run
 def test_a_run_without_these_measures_has_no_such_rows(tmp_path: Path) -> None:
     record = RunRecord(tmp_path / "old", Manifest(name="old", started=START))
     record.finish(Status.COMPLETED)
-    assert [row.key for row in delivery_rows() if row.value(Run(tmp_path / "old")) is not None] == []
+    assert [
+        row.key for row in [*delivery_rows(), *read_rows()] if row.value(Run(tmp_path / "old")) is not None
+    ] == []
 
 
 def test_the_chart_has_a_point_for_each_window_with_samples(run: Run) -> None:
-    row = next(row for row in delivery_rows() if row.key == "delivery-p99-busiest")
+    row = next(row for row in [*delivery_rows(), *read_rows()] if row.key == "delivery-p99-busiest")
     assert row.series is not None
     points = row.series(run)
     assert isinstance(points, pd.Series)

@@ -98,10 +98,8 @@ def test_a_histograms_rows_are_chosen_by_number(tmp_path: Path) -> None:
         return [Row(labels[0], "", "ms", Taken.SUM, "", "", value)]  # type: ignore[arg-type]
 
     rows = families.quantiles([run], "h", ("op",), make, q=0.5, window=Window.LOAD, top=1)
-    assert [(row.key, row.shown, row.value(run)) for row in rows] == [
-        ("often", True, pytest.approx(5.0)),
-        ("rare", False, pytest.approx(55.0)),
-    ]
+    assert [(row.key, row.shown) for row in rows] == [("often", True), ("rare", False)]
+    assert [row.value(run) for row in rows] == [pytest.approx(5.0), pytest.approx(55.0)]
 
 
 def test_peak_rates_are_of_all_members_together(tmp_path: Path) -> None:

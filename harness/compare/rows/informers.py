@@ -7,26 +7,24 @@ each kind of the mix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
+from harness.compare.rows.builders import clients, counter, gauge
 from harness.compare.rows.delivery import quantile_rows
-from harness.compare.rows import Row, Taken, busiest, peak, total
+from harness.compare.rows.row import Row, Taken, Value, busiest, peak
 from harness.compare.run import Run
 
 INFORMER, LISTER = "informer", "lister"
 _LISTS = ("apiserver_cache_list", "apiserver_storage_list")
 _SNAPSHOTS = "swarmlet_watch_cache_snapshot_bytes"
 _MEMORY = "process_resident_memory_bytes"
-_SEATS = "apiserver_flowcontrol_current_executing_seats"
 _LEARNING = "names"
 """What a get sends where no object is known yet."""
-_RUN, _WHOLE = Taken.RUN, "whole run"
-
-Value = Callable[[Run], float | None]
+_WHOLE = "whole run"
 
 
 def informer_rows(runs: Iterable[Run]) -> list[Row]:
@@ -59,7 +57,9 @@ def _kinds(run: Run) -> set[str]:
 def _sync_rows() -> list[Row]:
     source = "informers: from an informer's beginning to its whole state, whatever failed in between"
     rows = [
-        _row(f"informer-sync-p{q * 100:.0f}", f"Informers: time to sync p{q * 100:.0f}", "s", source, value)
+        clients(
+            f"informer-sync-p{q * 100:.0f}", f"Informers: time to sync p{q * 100:.0f}", "s", source, value
+        )
         for q in (0.5, 0.99)
         for value in (partial(_sync_s, q, "first"),)
     ]
@@ -67,9 +67,9 @@ def _sync_rows() -> list[Row]:
     again = f"{source}; those that restart storms made begin anew"
     return [
         *rows,
-        _row("informer-sync-last", "Informers: last one synced", "s", last, _of_results("last_sync_s")),
-        _row("informer-resync-p99", "Informers: time to sync after a restart p99", "s", again, _resync_s),
-        _row(
+        clients("informer-sync-last", "Informers: last one synced", "s", last, _of_results("last_sync_s")),
+        clients("informer-resync-p99", "Informers: time to sync after a restart p99", "s", again, _resync_s),
+        clients(
             "informer-objects-rate",
             "Informers: objects received a second until the last synced",
             "/s",
@@ -77,7 +77,7 @@ def _sync_rows() -> list[Row]:
             _until_synced("objects"),
             lower_is_better=False,
         ),
-        _row(
+        clients(
             "informer-bytes",
             "Informers and lists: bytes received",
             "bytes",
@@ -85,7 +85,7 @@ def _sync_rows() -> list[Row]:
             _of_results("bytes", 0.0),
             lower_is_better=None,
         ),
-        _row(
+        clients(
             "informer-events",
             "Informers: events received",
             "",
@@ -93,21 +93,21 @@ def _sync_rows() -> list[Row]:
             _of_results("events", 0.0),
             lower_is_better=None,
         ),
-        _row(
+        clients(
             "informer-fallbacks",
             "Informers: watch-lists that became LISTs",
             "",
             "reflectors of informers",
             lambda run: _counted(run, INFORMER, "reflector_fallbacks"),
         ),
-        _row(
+        clients(
             "informer-expired",
             "410s to informers and lists",
             "",
             "lists and watches that were refused or ended as their revision was gone",
             _of_results("expired", 0.0),
         ),
-        _row(
+        clients(
             "informer-violations",
             "Informers: told wrong",
             "",
@@ -156,7 +156,7 @@ def _counted(run: Run, user: str, sample: str) -> float | None:
 def _kind_rows(kind: str) -> list[Row]:
     where = {"kind": kind}
     rows = [
-        _row(
+        clients(
             f"list-{kind}-p{q * 100:.0f}",
             f"LIST {kind} p{q * 100:.0f}",
             "ms",
@@ -167,7 +167,7 @@ def _kind_rows(kind: str) -> list[Row]:
     ]
     return [
         *rows,
-        _row(
+        clients(
             f"list-{kind}-objects",
             f"LIST {kind}: objects each",
             "",
@@ -175,7 +175,7 @@ def _kind_rows(kind: str) -> list[Row]:
             partial(_mean, "list_objects", where),
             lower_is_better=None,
         ),
-        _row(
+        clients(
             f"list-{kind}-failed",
             f"LIST {kind}: failed",
             "",
@@ -200,30 +200,31 @@ def _mean(sample: str, where: dict[str, str], run: Run) -> float | None:
 def _cost_rows() -> list[Row]:
     cpu = "process_cpu_seconds_total"
     return [
-        _increase("informer-cpu-busiest", "CPU time of an apiserver", cpu, Taken.BUSIEST),
-        _increase("informer-cpu-sum", "CPU time of an apiserver", cpu, Taken.SUM),
-        _increase(
+        counter("informer-cpu-busiest", "CPU time of an apiserver", cpu, Taken.BUSIEST, unit="s"),
+        counter("informer-cpu-sum", "CPU time of an apiserver", cpu, Taken.SUM, unit="s"),
+        counter(
             "informer-etcd-cpu-sum",
             "CPU time of etcd (modelled)",
             "swarmlet_modelled_cpu_seconds_total",
             Taken.SUM,
-            {"class": "etcd"},
+            where={"class": "etcd"},
+            unit="s",
         ),
-        _increase(
+        counter(
             "informer-host-cpu-sum",
             "CPU time of the emulator's processes",
             "swarmlet_host_cpu_seconds_total",
             Taken.SUM,
+            unit="s",
         ),
-        _highest(
+        gauge(
             "informer-host-memory",
             "Resident memory of an emulator's process, peak",
             "bytes",
             "swarmlet_host_resident_memory_bytes",
             Taken.BUSIEST,
         ),
-        _highest("informer-seats", "Seats in use, peak", "", _SEATS, Taken.BUSIEST),
-        _highest(
+        gauge(
             "informer-snapshot-memory",
             "Memory of watch cache snapshots, peak",
             "bytes",
@@ -249,14 +250,11 @@ def _cost_rows() -> list[Row]:
             "of all members, from cache (fetched) and from etcd (evaluated): " + ", ".join(_LISTS),
             _evaluated,
         ),
-        Row(
+        counter(
             "informer-lists-etcd",
             "LISTs that members passed on to etcd",
-            "",
+            "apiserver_storage_list_total",
             Taken.SUM,
-            _WHOLE,
-            "increase of apiserver_storage_list_total",
-            lambda run: _sum_of(run, "apiserver_storage_list_total"),
         ),
     ]
 
@@ -278,32 +276,3 @@ def _evaluated(run: Run) -> float | None:
 
 def _sum_of(run: Run, metric: str) -> float | None:
     return float(run.increase(metric).sum()) if run.exposes(metric) else None
-
-
-def _increase(key: str, title: str, metric: str, taken: Taken, where: dict[str, str] | None = None) -> Row:
-    def value(run: Run) -> float | None:
-        found = run.increase(metric, where) if run.exposes(metric) else pd.Series(dtype=float)
-        if found.empty:
-            return None
-        return float(found.max() if taken is Taken.BUSIEST else found.sum())
-
-    labels = ",".join(f'{name}="{wanted}"' for name, wanted in (where or {}).items())
-    source = f"increase of {metric}{'{' + labels + '}' if labels else ''}"
-    return Row(key, title, "s", taken, _WHOLE, source, value)
-
-
-def _highest(key: str, title: str, unit: str, metric: str, taken: Taken) -> Row:
-    def series(run: Run) -> pd.Series:
-        frame = run.frame(metric)
-        return busiest(frame) if taken is Taken.BUSIEST else total(frame)
-
-    def value(run: Run) -> float | None:
-        return (peak(series(run)) or 0.0) if run.exposes(metric) else None
-
-    return Row(key, title, unit, taken, _WHOLE, f"{metric}, highest of all scrapes", value, series=series)
-
-
-def _row(
-    key: str, title: str, unit: str, source: str, value: Value, *, lower_is_better: bool | None = True
-) -> Row:
-    return Row(key, title, unit, _RUN, _WHOLE, source, value, lower_is_better)

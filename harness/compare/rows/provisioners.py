@@ -8,12 +8,13 @@ with the sending.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pandas as pd
 
-from harness.compare.rows import Row, Taken
-from harness.compare.run import Run
+from harness.compare.rows.row import Row, Taken
 from harness.compare.rows.throttle import throttle_rows
+from harness.compare.run import Run
 
 CLAIMS, PROVISIONER = "claims", "provisioner"
 TOP_KINDS = 8  # rows of requests by verb and resource
@@ -87,17 +88,7 @@ def _row(key: str, title: str, unit: str, source: str, value: Callable[[Run], fl
 
 
 def _charted(row: Row) -> Row:
-    return Row(
-        row.key,
-        row.title,
-        row.unit,
-        row.taken,
-        row.window,
-        row.source,
-        row.value,
-        lower_is_better=None,
-        series=_progress,
-    )
+    return replace(row, lower_is_better=None, series=_progress)
 
 
 def _claims(run: Run) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.compare.informerrows import informer_rows
+from harness.compare.rows.informers import informer_rows
 from harness.compare.run import Run
 from harness.observe.histogram import bucket_of
 from harness.observe.record import SAMPLES, SERIES, Parts, RunRecord
@@ -66,7 +66,6 @@ def _add_series(record: Path, snapshots: bool) -> None:
     if snapshots:
         add('swarmlet_watch_cache_snapshot_bytes{resource="configmaps"}', 7e6 / 101)
     add("process_cpu_seconds_total", 12.0)
-    add('apiserver_flowcontrol_current_executing_seats{priority_level="workload-low"}', 9.0)
     for name, value in (("fetched", 3000.0), ("returned", 1000.0)):
         add(f'apiserver_cache_list_{name}_objects_total{{resource="configmaps"}}', value)
     for name, value in (("evaluated", 500.0), ("returned", 500.0)):
@@ -100,7 +99,6 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float | None]
         ("list-paged-objects", 1000.0),
         ("list-paged-failed", 2.0),
         ("informer-cpu-busiest", 12.0),
-        ("informer-seats", 9.0),
         ("informer-snapshot-memory", 7e6 / 101),
         ("informer-snapshot-share", 0.01),
         ("informer-evaluated", 3500 / 1500),

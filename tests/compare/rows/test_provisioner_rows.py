@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.compare.provisionerrows import provisioner_rows
+from harness.compare.rows.provisioners import provisioner_rows
 from harness.compare.run import Run
 from harness.observe.histogram import bucket_of
 from harness.observe.record import Manifest, RunRecord, Status
