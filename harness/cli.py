@@ -61,7 +61,7 @@ def demo(
         arguments=("-u", str(kubelets), "-r", "50", "-t", "900s", "--scenario", "density"),
         environ={"CL2_PODS_PER_NODE": str(pods_per_node), "CL2_DELETE_NAMESPACES": "false"},
     )
-    for path in run_experiment(plan, RUNS / plan.name, console):
+    for path in run_experiment(plan, RUNS / plan.name, console).files:
         console.print(f"wrote {path}", soft_wrap=True)
 
 
@@ -90,7 +90,7 @@ def snapshots(
         seed=seed,
         members=members,
     )
-    for path in run_experiment(plan, RUNS / plan.name, console):
+    for path in run_experiment(plan, RUNS / plan.name, console).files:
         console.print(f"wrote {path}", soft_wrap=True)
 
 

@@ -25,6 +25,7 @@ OF_THE_SAMPLE = frozenset(
 LOAD_PER_CORE = 0.75
 """Load average at a run's start, a core, from which on something else was at work on the host."""
 _UNTOLD = "–"
+_COUNTED = ("_total", "_bucket", "_sum", "_count")
 
 
 @dataclass(frozen=True)
@@ -163,16 +164,22 @@ def _faults(run: Run) -> int:
 
 
 def _metrics(arms: Arms) -> Iterator[Finding]:
-    """Families that every run of one arm has and no run of another; what comes only with a first event is not one."""
-    always = {name: set.intersection(*(set(run.families) for run in runs)) for name, runs in arms.items()}
-    ever = {name: set().union(*(run.families for run in runs)) for name, runs in arms.items()}
-    for missing, families in ever.items():
+    """Families that every run of one arm has and no run of another. Not those of counters: many of them begin with a
+    first event, which one arm's clients may never cause."""
+    families = {name: [_standing(run) for run in runs] for name, runs in arms.items()}
+    always = {name: set.intersection(*found) for name, found in families.items()}
+    ever = {name: set().union(*found) for name, found in families.items()}
+    for missing, there in ever.items():
         for other in arms:
-            gone = sorted(always[other] - families)
+            gone = sorted(always[other] - there)
             if other != missing and gone:
                 shown = ", ".join(gone[:3]) + (f" and {len(gone) - 3} more" if len(gone) > 3 else "")
                 values = {other: "exposed", missing: f"not exposed: {shown}"}
                 yield Finding("metrics", values, "rows that need them cannot be compared")
+
+
+def _standing(run: Run) -> set[str]:
+    return {name for name in run.families if not name.endswith(_COUNTED)}
 
 
 # ---- hosts ---------------------------------------------------------------------------------------------------------

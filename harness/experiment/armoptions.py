@@ -121,5 +121,5 @@ def place_of(message: str, given: Sequence[Given]) -> str:
     flag, or a pool's setting by its name."""
     by_flag = {name: option.key for option in given for name in known_options()[option.flag].option_strings}
     named = re.findall(r"(?<![\w-])--?[a-z][\w-]*", message)
-    named += [f"--{word.replace('_', '-')}" for word in re.findall(r"^(\w+)\b", message)]
+    named += [f"--{word.replace('_', '-')}" for word in re.findall(r"^[a-z][\w-]*", message)]
     return next((by_flag[name] for name in named if name in by_flag), "")

@@ -19,6 +19,7 @@ from harness.wire.errors import ConfigError
 if TYPE_CHECKING:
     from harness.compare.run import Run
     from harness.experiment.plan import ExperimentPlan
+    from harness.experiment.reports import Reported
 
 RUNS = Path("reports/runs")
 
@@ -46,6 +47,9 @@ Declared = Annotated[
     list[str] | None,
     typer.Option("--declare", help="a setting that is meant to differ, as pool.members; may be repeated"),
 ]
+Template = Annotated[
+    Path | None, typer.Option(help="a Jinja template of your own, filled in too (docs/experiments.md)")
+]
 Out = Annotated[Path, typer.Option(help="folder of the report")]
 
 
@@ -64,9 +68,10 @@ def run(
     seed: Seed = None,
     resume: Resume = False,
     strict: Strict = False,
+    template: Template = None,
 ) -> None:
     """Run every sample of every arm in turn, and write a report."""
-    _run(_plan(file, samples, seed), file, name, resume, strict)
+    _run(_plan(file, samples, seed), file, name, resume=resume, strict=strict, template=template)
 
 
 @app.command("aa")
@@ -78,16 +83,19 @@ def against_itself(
     seed: Seed = None,
     resume: Resume = False,
     strict: Strict = False,
+    template: Template = None,
 ) -> None:
     """Run one arm against itself: what is then called different is chance, or something that nobody saw."""
     from harness.experiment import plan as plans
     from harness.experiment.reports import called_different
 
     plan = plans.against_itself(_plan(file, samples, seed), arm)
-    folder = _run(plan, file, name, resume, strict, suffix="-aa")
-    different, rows = called_different(folder)
+    done = _run(plan, file, name, "-aa", resume=resume, strict=strict, template=template)
+    different, rows = called_different(done.comparison), len(done.comparison.rows)
     console.print(
-        f"{different} of {rows} rows are called different, of an arm against itself", highlight=False
+        f"{len(different)} of {rows} rows are called different, of an arm against itself"
+        f"{': ' if different else ''}{', '.join(different)}",
+        highlight=False,
     )
 
 
@@ -103,8 +111,16 @@ def _plan(file: str, samples: int | None, seed: int | None) -> ExperimentPlan:
     return plan
 
 
-def _run(plan: ExperimentPlan, file: str, name: str, resume: bool, strict: bool, suffix: str = "") -> Path:
-    """The experiment's folder."""
+def _run(
+    plan: ExperimentPlan,
+    file: str,
+    name: str,
+    suffix: str = "",
+    *,
+    resume: bool,
+    strict: bool,
+    template: Path | None,
+) -> Reported:
     from harness.experiment.document import find_experiment
     from harness.experiment.runner import Interrupted, run_experiment
 
@@ -118,12 +134,14 @@ def _run(plan: ExperimentPlan, file: str, name: str, resume: bool, strict: bool,
     text = path.read_text("utf-8")
     try:
         with _terminated_as_interrupted():
-            files = run_experiment(plan, folder, console, resume=resume, strict=strict, text=text)
+            done = run_experiment(
+                plan, folder, console, resume=resume, strict=strict, template=template, text=text
+            )
     except Interrupted as error:
         error.args = (f"{error}; to go on, the same command with --resume --name {folder.name}",)
         raise
-    _name_files(files)
-    return folder
+    _name_files(done.files)
+    return done
 
 
 def _last(stem: str) -> Path:
@@ -187,6 +205,7 @@ def compare(
     out: Out = Path("."),
     declare: Declared = None,
     strict: Strict = False,
+    template: Template = None,
 ) -> None:
     """Compare run records with others, from whatever machine or version; the guard says what was not equal."""
     from harness.experiment.sides import as_sides
@@ -197,7 +216,9 @@ def compare(
         if not side:
             raise ConfigError(f"{option}: no record that can be compared: {'; '.join(problems)}")
     runs, names = as_sides((first, _label(against)), (other, _label(records)))
-    _write(runs, [*told, *more], out, title or " against ".join(reversed(names)), declare or (), strict)
+    _write(
+        runs, [*told, *more], out, title or " against ".join(reversed(names)), declare or (), strict, template
+    )
 
 
 def report(
@@ -208,6 +229,7 @@ def report(
     title: Annotated[str, typer.Option(help="heading of the report")] = "",
     declare: Declared = None,
     strict: Strict = False,
+    template: Template = None,
 ) -> None:
     """Report on run records that are already there: one, several, or all of an experiment."""
     from harness.experiment.ledger import FILE, read_ledger
@@ -218,7 +240,7 @@ def report(
     ledger = read_ledger(records[0]) if len(records) == 1 and (records[0] / FILE).exists() else None
     default = ledger.plan.title if ledger else runs[0].manifest.name if len(runs) == 1 else "Comparison"
     declared = [*(ledger.declared if ledger else ()), *(declare or ())]
-    _write(runs, problems, out, title or default, declared, strict)
+    _write(runs, problems, out, title or default, declared, strict, template)
 
 
 def _load(given: Sequence[Path]) -> tuple[list[Run], list[str]]:
@@ -232,14 +254,20 @@ def _label(given: Sequence[Path]) -> str:
 
 
 def _write(
-    runs: Sequence[Run], problems: Sequence[str], out: Path, title: str, declared: Sequence[str], strict: bool
+    runs: Sequence[Run],
+    problems: Sequence[str],
+    out: Path,
+    title: str,
+    declared: Sequence[str],
+    strict: bool,
+    template: Path | None,
 ) -> None:
     """Raises typer.Exit with 1 where some record could not be read."""
     from harness.experiment.reports import write_report
 
     for problem in problems:
         typer.echo(f"swarmlet: left out: {problem}", err=True)
-    _name_files(write_report(runs, out, title, declared, strict=strict))
+    _name_files(write_report(runs, out, title, declared, strict=strict, template=template).files)
     if problems:
         raise typer.Exit(1)
 

@@ -8,16 +8,19 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from harness.compare.run import Run
-from harness.observe.record import SCHEMA_VERSION, TABLES, Manifest, Status, read_manifest, read_table
+from harness.observe.record import SCHEMA_VERSION, TABLES, Manifest, Status, read_manifest
 from harness.wire.errors import ConfigError
 
 
 def records_in(folder: Path) -> list[Path]:
-    """The samples of an experiment's folder; a record itself."""
+    """The samples of an experiment's folder; a record itself, which has a table of that name."""
     samples = folder / "samples"
-    return sorted(path for path in samples.iterdir() if path.is_dir()) if samples.is_dir() else [folder]
+    if (folder / "manifest.json").exists() or not samples.is_dir():
+        return [folder]
+    return sorted(path for path in samples.iterdir() if path.is_dir())
 
 
 def load_runs(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
@@ -68,12 +71,16 @@ def _check_version(path: Path) -> None:
 
 
 def _check_table(folder: Path, table: str) -> None:
-    try:
-        read_table(folder, table)
-        return
-    except (pa.ArrowException, OSError, ValueError) as error:
-        problem = " ".join(str(error).split())
-    raise ConfigError(f"{folder / table}: broken or cut off: {problem:.200}")
+    """Raises ConfigError for a part that is cut off, or holds something else."""
+    for part in sorted((folder / table).glob("part-*.parquet")):
+        try:
+            columns = pq.read_schema(part).names
+            if lacking := [name for name in TABLES[table].names if name not in columns]:
+                raise ConfigError(f"{part}: no table of {table}: it has no column {lacking[0]}")
+            pq.read_table(part, schema=TABLES[table])
+        except (pa.ArrowException, OSError, ValueError) as error:
+            problem = " ".join(str(error).split())
+            raise ConfigError(f"{part}: broken or cut off: {problem:.200}") from None
 
 
 def newest_manifest(samples: Path) -> Manifest | None:

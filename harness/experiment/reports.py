@@ -4,43 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
-import msgspec
-
+from harness.compare.comparison import Comparison, compare
+from harness.compare.inference import Verdict
 from harness.compare.run import Run
-from harness.report.render import render
+from harness.report import render
 from harness.wire.errors import RunInvalid
+
+DIFFERENT = frozenset({Verdict.BETTER, Verdict.WORSE, Verdict.HIGHER, Verdict.LOWER})
+
+
+class Reported(NamedTuple):
+    """What was compared, and the files that say so."""
+
+    comparison: Comparison
+    files: list[Path]
 
 
 def write_report(
-    runs: Sequence[Run], folder: Path, title: str, declared: Collection[str] = (), *, strict: bool = False
-) -> list[Path]:
-    """The report's files. With `strict` a report of which the guard found something says that it is refused, and once
-    it is written, RunInvalid is raised."""
-    files = render(runs, folder, title, declared, strict=strict)
-    findings = read_report(folder)["findings"]
+    runs: Sequence[Run],
+    folder: Path,
+    title: str,
+    declared: Collection[str] = (),
+    *,
+    template: Path | None = None,
+    strict: bool = False,
+) -> Reported:
+    """With `strict` a report of which the guard found something says that it is refused, and once it is written,
+    RunInvalid is raised."""
+    comparison = compare(runs, declared)
+    files = render.write_report(comparison, folder, title, template, strict=strict)
+    findings = comparison.findings
     if strict and findings:
-        named = ", ".join(dict.fromkeys(finding["what"] for finding in findings))
+        named = ", ".join(dict.fromkeys(finding.what for finding in findings))
         raise RunInvalid(
             f"refused: {len(findings)} difference{'s' if len(findings) > 1 else ''} between the arms that the "
             f"experiment does not declare ({named:.200}); {files[0]} has them on top"
         )
-    return files
+    return Reported(comparison, files)
 
 
-def read_report(folder: Path) -> dict[str, Any]:
-    """report.json."""
-    told: dict[str, Any] = msgspec.json.decode((folder / "report.json").read_bytes())
-    return told
-
-
-def called_different(folder: Path) -> tuple[int, int]:
-    """How many rows of a report any arm but the first is called different in, and how many rows there are."""
-    rows = read_report(folder)["rows"]
-    different = ("better", "worse", "higher", "lower")
-    count = sum(
-        any(contrast and contrast["verdict"] in different for contrast in row["against_first"].values())
-        for row in rows
-    )
-    return count, len(rows)
+def called_different(comparison: Comparison) -> list[str]:
+    """The keys of the rows in which some arm is called different from the first."""
+    return [
+        compared.row.key
+        for compared in comparison.rows
+        if any(contrast and contrast.verdict in DIFFERENT for contrast in compared.contrasts.values())
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from harness.experiment.locustrun import locust_command, refusal, run_locust
 from harness.experiment.plan import ArmPlan, ExperimentPlan, sample_arguments
 from harness.experiment.progress import left_s, minutes, progress_line
 from harness.experiment.records import load_runs, newest_manifest
-from harness.experiment.reports import write_report
+from harness.experiment.reports import Reported, write_report
 from harness.observe.record import read_manifest
+from harness.report.templating import load_template
 from harness.wire.errors import ConfigError, SwarmletError
 
 
@@ -39,10 +41,12 @@ def run_experiment(
     *,
     resume: bool = False,
     strict: bool = False,
+    template: Path | None = None,
     text: str = "",
     host: Host | None = None,
-) -> list[Path]:
-    """Run all samples of `plan` into ``folder/samples`` and write the report into `folder`. The report's files.
+) -> Reported:
+    """Run all samples of `plan` into ``folder/samples`` and write the report into `folder`, with a user's `template`
+    too.
 
     A sample that fails or is invalid is kept and named, not counted, and run again at the end. With `resume` only
     samples that are missing are run. `text` is the file that the plan was read from, kept beside it.
@@ -52,6 +56,8 @@ def run_experiment(
     written).
     """
     plan.validate()
+    if template is not None:
+        load_template(template)  # what is wrong with it is said before the first sample
     ledger = resumed_ledger(plan, folder) if resume else new_ledger(plan, folder)
     if text and not resume:
         (folder / "experiment.yaml").write_text(text, encoding="utf-8")
@@ -68,7 +74,7 @@ def run_experiment(
     runs, problems = load_runs(records_of(folder, plan))
     for problem in problems:
         console.print(f"[red]left out:[/] {problem}", highlight=False)
-    return write_report(runs, folder, plan.title, ledger.declared, strict=strict)
+    return write_report(runs, folder, plan.title, ledger.declared, template=template, strict=strict)
 
 
 def _run_samples(ledger: Ledger, folder: Path, console: Console, host: Host) -> None:
@@ -125,7 +131,7 @@ def _name_missing(ledger: Ledger, console: Console) -> None:
             console.print(f"[red]missing:[/] {arm.name}, sample {sample}: {why}", highlight=False)
 
 
-def _teller(console: Console) -> Any:
+def _teller(console: Console) -> Callable[[str], None]:
     def tell(text: str) -> None:
         console.print(f"  {text}", highlight=False, markup=False)
 

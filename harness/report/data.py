@@ -6,10 +6,11 @@ A field may be added under the same `SCHEMA_VERSION`; one that goes, or means so
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from harness.compare.comparison import Compared, Comparison
+from harness.compare.comparison import Compared, Comparison, Figure
 from harness.report import words
 from harness.report.charts import Chart
 from harness.report.view import OTHER, Noticed, noticed
@@ -106,6 +107,12 @@ def report_data(comparison: Comparison, title: str, charts: Sequence[Chart]) -> 
     )
 
 
+def as_builtins(report: Report) -> dict[str, Any]:
+    """Dicts, lists, texts and numbers; those of numpy, in which some rows count, become Python's."""
+    found: dict[str, Any] = msgspec.to_builtins(report, enc_hook=lambda value: value.item())
+    return found
+
+
 def _arms(comparison: Comparison) -> list[ArmData]:
     found = []
     for arm in comparison.arms:
@@ -131,12 +138,13 @@ def _row(compared: Compared, charts: Sequence[Chart]) -> RowData:
         row.lower_is_better,
         row.shown,
         [chart.picture for chart in charts if row.key in chart.rows],
-        {
-            name: FigureData(len(figure.known), list(figure.values), figure.median, figure.range)
-            for name, figure in compared.figures.items()
-        },
+        {name: _figure(figure) for name, figure in compared.figures.items()},
         {name: _contrast(compared, name) for name in compared.contrasts},
     )
+
+
+def _figure(figure: Figure) -> FigureData:
+    return FigureData(len(figure.known), list(figure.values), figure.median, figure.range)
 
 
 def _contrast(compared: Compared, arm: str) -> ContrastData | None:

@@ -42,7 +42,7 @@ def span(figure: Figure, unit: str) -> str:
     if figure.range is None:
         return ""
     low, high = (number(end, unit) for end in figure.range)
-    return "" if low == high else f"{low} to {high}"
+    return "" if low == high else _between(low, high)
 
 
 def difference(compared: Compared, arm: str) -> str:
@@ -66,8 +66,13 @@ def interval(contrast: Contrast | None, unit: str) -> str:
     """The 95 % interval of a difference; "" where there is none."""
     if contrast is None or contrast.interval is None:
         return ""
-    low, high = (signed(end, unit) for end in contrast.interval)
-    return f"{low} to {high}"
+    return _between(*(signed(end, unit) for end in contrast.interval))
+
+
+def _between(low: str, high: str) -> str:
+    """Two values, their unit once where it is the same and they are no times of several parts."""
+    first, second = low.split(" "), high.split(" ")
+    return f"{first[0] if len(first) == len(second) == 2 and first[1] == second[1] else low} to {high}"
 
 
 def verdict(contrast: Contrast | None) -> str:

@@ -19,14 +19,16 @@ from harness.wire.errors import ConfigError
 
 T = TypeVar("T")
 _ENDINGS = (".j2", ".jinja", ".jinja2")
-_MARKDOWN = str.maketrans({
-    **{mark: f"\\{mark}" for mark in "\\|`*_[]~#"},
-    "&": "&amp;",
-    "<": "&lt;",
-    ">": "&gt;",
-    "\n": " ",
-    "\r": " ",
-})
+_MARKDOWN = str.maketrans(
+    {
+        **{mark: f"\\{mark}" for mark in "\\|`*_[]~#"},
+        "&": "&amp;",
+        "<": "&lt;",
+        ">": "&gt;",
+        "\n": " ",
+        "\r": " ",
+    }
+)
 
 
 def markdown_text(value: object) -> str:
@@ -53,7 +55,7 @@ def own_environment() -> jinja2.Environment:
 
 
 def output_name(template: Path) -> str:
-    """What a user's template writes: its own name without an ending of Jinja's. Raises ConfigError for a name of ours."""
+    """What a user's template writes: its name without Jinja's ending. Raises ConfigError for a name of ours."""
     name = template.stem if template.suffix in _ENDINGS else template.name
     if template.suffix not in _ENDINGS or name in ("report.html", "report.md", "report.json"):
         raise ConfigError(

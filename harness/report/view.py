@@ -25,6 +25,14 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Block:
+    """Rows that stand together: `name` is "" for those that a page shows at once, else what the rows are parts of."""
+
+    name: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
 class Group:
     """`anchor` is the name of its place on a page."""
 
@@ -32,6 +40,19 @@ class Group:
     anchor: str
     lines: tuple[Line, ...]
     charts: tuple[Chart, ...]
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The lines in order; those titled "WHOLE: PART" below a WHOLE are a block of their own."""
+        wholes = {line.compared.row.title for line in self.lines}
+        found: list[Block] = []
+        for line in self.lines:
+            stem, _, part = line.compared.row.title.partition(": ")
+            name = stem if part and stem in wholes else ""
+            if not found or found[-1].name != name:
+                found.append(Block(name, ()))
+            found[-1] = Block(name, (*found[-1].lines, line))
+        return found
 
 
 @dataclass(frozen=True)
@@ -46,7 +67,9 @@ class Noticed:
 def groups(comparison: Comparison, charts: Sequence[Chart]) -> list[Group]:
     """Those with a row or a chart, in the order of `GROUPS`; rows that are not shown are left out."""
     rows = [row for row in comparison.rows if row.row.shown]
-    names = list(dict.fromkeys([*GROUPS, *(row.row.group or OTHER for row in rows), *(c.group for c in charts)]))
+    names = list(
+        dict.fromkeys([*GROUPS, *(row.row.group or OTHER for row in rows), *(c.group for c in charts)])
+    )
     found = []
     for name in names:
         lines = tuple(

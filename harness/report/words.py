@@ -9,10 +9,11 @@ from harness.report import numbers
 
 LINES = 5
 FIRST = (
-    *("barrier", "wall-clock", "pod-startup-p99", "claim", "watches-busiest", "memory", "cpu", "request-rate"),
-    *("rejects", "denials", "fallback-rate", "delivery-p99", "terminated-watchers", "sync"),
+    *("barrier", "wall-clock", "pod-startup-p99", "claims*", "claim-bound-p99", "watches-busiest"),
+    *("memory-busiest", "memory", "cpu-busiest", "request-rate", "rejects", "denials", "fallback-rate"),
+    *("delivery-p99-busiest", "terminated-watchers", "informer-sync*"),
 )
-"""What keys begin with of the rows that a summary prefers, the most important one first."""
+"""Keys of the rows that a summary prefers, the most important one first; with ``*`` what they begin with."""
 _SHOWN = (Verdict.BETTER, Verdict.WORSE)
 _SEEN = (Verdict.HIGHER, Verdict.LOWER)
 
@@ -76,7 +77,9 @@ def _matter(comparison: Comparison, arm: str) -> list[Compared]:
 
 
 def _preference(row: Compared) -> int:
-    return next((place for place, key in enumerate(FIRST) if row.row.key.startswith(key)), len(FIRST))
+    key = row.row.key
+    fits = (key.startswith(one[:-1]) if one.endswith("*") else key == one for one in FIRST)
+    return next((place for place, fit in enumerate(fits) if fit), len(FIRST))
 
 
 def _importance(row: Compared, arm: str) -> tuple[int, int]:

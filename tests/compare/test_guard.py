@@ -119,8 +119,9 @@ def test_a_metric_that_one_arm_does_not_expose(tmp_path: Path) -> None:
     for run in arms["a"]:
         parts = Parts(run.folder / "series", SERIES)
         parts.add((START, "member-0", "go_goroutines", 900.0))
+        parts.add((START, "member-0", "apiserver_first_event_total", 1.0))
         if run.folder.name == "a-1":
-            parts.add((START, "member-0", "seen_once_total", 1.0))
+            parts.add((START, "member-0", "seen_once", 1.0))
         parts.flush()
     assert [(finding.what, finding.values) for finding in guard(arms)] == [
         ("metrics", {"a": "exposed", "b": "not exposed: go_goroutines"})

@@ -19,8 +19,10 @@ CALM = Host(load_average=lambda: 0.0)
 
 SCRIPT = """
 import json, os, pathlib, shutil, sys, time
+parent = os.getppid()
 template, endings = pathlib.Path(sys.argv[1]), json.loads(sys.argv[2])
-given = dict(zip(sys.argv[3::2], sys.argv[4::2]))
+words = [part for word in sys.argv[3:] for part in (word.split("=", 1) if word.startswith("--") else [word])]
+given = dict(zip(words[::2], words[1::2]))
 record = pathlib.Path(given["--record"])
 ending = endings.get(record.name, "completed")
 if ending == "refused":
@@ -28,13 +30,12 @@ if ending == "refused":
 shutil.copytree(template, record)
 manifest = json.loads((record / "manifest.json").read_text())
 manifest.update(name=record.name, arm=given["--arm"], sample=int(given["--sample"]), seed=int(given["--seed"]))
-manifest["arguments"] = {"options": {"pool": {"members": int(given["--members"])}}}
+manifest["arguments"] = {"options": {"pool": {"members": int(given.get("--members", 1))}}}
 manifest["status"] = "interrupted" if ending == "hanging" else "failed" if ending == "failed" else "completed"
 manifest["pid"] = 0
 if ending == "invalid":
     manifest["marks"] = [{"text": "a worker was lost", "invalid": True}]
 (record / "manifest.json").write_text(json.dumps(manifest))
-parent = os.getppid()
 while ending == "hanging" and os.getppid() == parent:
     time.sleep(0.05)
 sys.exit(ending == "failed")

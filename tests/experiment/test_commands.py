@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +13,10 @@ import msgspec
 import pytest
 
 from harness import cli
+from harness.compare.comparison import Comparison
 from harness.experiment import commands
 from harness.experiment.ledger import read_ledger
+from harness.report.data import as_builtins, report_data
 from tests.records import make_record
 
 Swarmlet = Callable[..., int]
@@ -35,6 +39,20 @@ def swarmlet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Swarmlet:
     return run
 
 
+@pytest.fixture
+def data_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports without pages and charts, which take most of the time."""
+
+    def write(comparison: Comparison, folder: Path, title: str, *_: Any, **__: Any) -> list[Path]:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.json").write_bytes(
+            msgspec.json.encode(as_builtins(report_data(comparison, title, [])))
+        )
+        return [folder / "report.json"]
+
+    monkeypatch.setattr("harness.report.render.write_report", write)
+
+
 def report_in(folder: Path) -> Any:
     return msgspec.json.decode((folder / "report.json").read_bytes())
 
@@ -48,6 +66,7 @@ def records(folder: Path, *names: str, members: int = 1) -> list[str]:
 
 
 # ---- experiments ---------------------------------------------------------------------------------------------------
+@pytest.mark.usefixtures("data_alone")
 def test_an_experiment_is_run_and_reported(
     swarmlet: Swarmlet, tmp_path: Path, endings: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,12 +86,13 @@ def test_an_experiment_is_run_and_reported(
 def test_strict_refuses_and_still_writes_the_report(
     swarmlet: Swarmlet, tmp_path: Path, endings: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first run of arm two fails, and is not run again: seeds differ between the arms then."""
-    (tmp_path / "x.yaml").write_text(FILE + TWO)
+    """The second run of arm two does not begin, and is not tried again: seeds differ between the arms then."""
+    (tmp_path / "x.yaml").write_text("retries: 0\n" + FILE + TWO)
     endings["two-2"] = "refused"
     given = ("experiment", "run", "x.yaml", "--name", "e", "--samples", "2", "--strict")
     assert swarmlet(*given, "--template", "nosuch") == 2
-    assert swarmlet(*given, "--resume") == 4
+    assert not (tmp_path / "reports").exists()
+    assert swarmlet(*given) == 4
     assert "swarmlet: refused: 1 difference between the arms" in capsys.readouterr().err
     folder = tmp_path / "reports" / "runs" / "e"
     assert [finding["what"] for finding in report_in(folder)["findings"]] == ["seeds"]
@@ -80,6 +100,7 @@ def test_strict_refuses_and_still_writes_the_report(
     assert "<b>Refused</b>" in (folder / "report.html").read_text()
 
 
+@pytest.mark.usefixtures("data_alone")
 def test_an_arm_against_itself_says_how_many_rows_are_called_different(
     swarmlet: Swarmlet, tmp_path: Path, endings: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,6 +115,7 @@ def test_an_arm_against_itself_says_how_many_rows_are_called_different(
     assert last == f"0 of {len(told['rows'])} rows are called different, of an arm against itself"
 
 
+@pytest.mark.usefixtures("data_alone")
 def test_what_is_resumed_without_a_name_is_the_last_one_of_the_file(
     swarmlet: Swarmlet, tmp_path: Path, endings: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,6 +158,29 @@ def test_what_cannot_be_is_one_line(
     assert [path.name for path in tmp_path.iterdir()] == ["x.yaml"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_an_experiment_in_order_with_the_way_to_go_on(
+    swarmlet: Swarmlet,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    number: signal.Signals,
+) -> None:
+    def signalled(*_: Any) -> int:
+        os.kill(os.getpid(), number)
+        raise AssertionError("not reached")
+
+    (tmp_path / "x.yaml").write_text(FILE)
+    monkeypatch.setattr("harness.experiment.runner.run_locust", signalled)
+    before = signal.getsignal(signal.SIGTERM)
+    assert swarmlet("experiment", "run", "x.yaml", "--name", "e") == 130
+    assert capsys.readouterr().err == (
+        "swarmlet: interrupted; reports/runs/e keeps what is there; "
+        "to go on, the same command with --resume --name e\n"
+    )
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
 # ---- records that are there ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("words", "found"),
@@ -152,6 +197,7 @@ def test_against_takes_every_word_up_to_the_next_option(words: str, found: str) 
     assert commands.each_against(words.split()) == found.split()
 
 
+@pytest.mark.usefixtures("data_alone")
 def test_records_are_compared_with_others(swarmlet: Swarmlet, tmp_path: Path) -> None:
     one, ha = records(tmp_path, "one-1", "one-2"), records(tmp_path, "ha-1", "ha-2", members=3)
     assert swarmlet("compare", *ha, "--out", "out", "--against", *one) == 0
@@ -165,6 +211,7 @@ def test_records_are_compared_with_others(swarmlet: Swarmlet, tmp_path: Path) ->
     assert report_in(tmp_path / "out")["title"] == "T"
 
 
+@pytest.mark.usefixtures("data_alone")
 def test_what_cannot_be_read_is_left_out_of_a_comparison_by_name(
     swarmlet: Swarmlet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,7 +224,7 @@ def test_what_cannot_be_read_is_left_out_of_a_comparison_by_name(
         ["swarmlet", " left out", " one-2/manifest.json"],
         ["swarmlet", " left out", " ha-1/manifest.json"],
     ]
-    assert [arm["samples"][0]["name"] for arm in report_in(tmp_path / "out")["arms"]] == ["one-1", "ha-2"]
+    assert [arm["samples"][0]["record"] for arm in report_in(tmp_path / "out")["arms"]] == ["one-1", "ha-2"]
 
 
 def test_one_run_has_a_report_of_its_own(swarmlet: Swarmlet, tmp_path: Path) -> None:
@@ -187,6 +234,7 @@ def test_one_run_has_a_report_of_its_own(swarmlet: Swarmlet, tmp_path: Path) -> 
     assert (told["title"], [arm["name"] for arm in told["arms"]]) == ("one-1", ["one"])
 
 
+@pytest.mark.usefixtures("data_alone")
 def test_an_experiments_folder_is_reported_with_its_title_and_what_it_declares(
     swarmlet: Swarmlet, tmp_path: Path, endings: dict[str, str]
 ) -> None:

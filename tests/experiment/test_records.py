@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,14 +57,14 @@ def running(folder: Path) -> None:
             r"r/events.jsonl: event 2 has no time",
         ),
         (lambda f: (f / "events.jsonl").write_text('{"kind":"a"}\n'), r"r/events.jsonl: event 1 has no time"),
-        (lambda f: part(f, "series").write_bytes(b""), r"r/series: broken or cut off: .*"),
+        (lambda f: part(f, "series").write_bytes(b""), r"r/series/part-00000.parquet: broken or cut off: "),
         (
             lambda f: part(f, "requests").write_bytes(part(f, "requests").read_bytes()[:-9]),
-            r"r/requests: broken or cut off: .*",
+            r"r/requests/part-00000.parquet: broken or cut off: ",
         ),
         (
             lambda f: part(f, "samples").write_bytes(part(f, "series").read_bytes()),
-            r"r/samples: broken or cut off: .*",
+            r"r/samples/part-00000.parquet: no table of samples: it has no column user",
         ),
     ],
 )
@@ -75,12 +76,8 @@ def test_a_record_that_cannot_be_read_is_named_and_the_others_are_read(
     runs, problems = load_runs([bad, good])
     assert [run.folder for run in runs] == [good]
     (problem,) = problems
-    pytest.raises(ValueError, _raise, problem).match(said)
+    assert re.search(said, problem)
     assert "\n" not in problem
-
-
-def _raise(text: str) -> None:
-    raise ValueError(text)
 
 
 def test_a_line_of_events_that_was_cut_off_is_no_harm(tmp_path: Path) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gevent
 import pytest
 import yaml
 
@@ -48,18 +48,25 @@ class FakeProcess:
         pass
 
 
+class Master(FakeRunner):
+    def send_message(self, *_: Any) -> None:
+        """To workers, on other machines."""
+
+
 @pytest.fixture
-def pems(tmp_path: Path) -> Iterator[dict[str, str]]:
+def pems(tmp_path: Path) -> dict[str, str]:
     """Certificates and keys, of the server's authority and of a client."""
     folder = tmp_path / "user"
     folder.mkdir()
     serving = make_serving_files(folder, ["localhost"], [])
-    make_client_files(folder, serving, "admin", ["system:masters"])
-    yield {path.name: path.read_text() for path in folder.iterdir() if path.suffix in (".crt", ".key", ".pem")}
+    make_client_files(serving, folder, "admin", ["system:masters"])
+    return {
+        path.name: path.read_text() for path in folder.iterdir() if path.suffix in (".crt", ".key", ".pem")
+    }
 
 
 def needles(pems: dict[str, str]) -> dict[str, bytes]:
-    """What to look for: tokens, and of each PEM a line from its middle, as it is and in base64 as kubeconfigs have it."""
+    """What to look for: tokens, and of each PEM a line of its own and a part of it in a kubeconfig's base64."""
     found = {name: token.encode() for name, token in TOKENS.items()}
     for name, text in pems.items():
         found[name] = text.splitlines()[1].encode()
@@ -71,17 +78,19 @@ def kubeconfig(folder: Path, pems: dict[str, str]) -> Path:
     def data(name: str) -> str:
         return base64.b64encode(pems[name].encode()).decode()
 
-    client = next(name.removesuffix(".crt") for name in pems if name not in OF_SERVER and name.endswith(".crt"))
     user = {
         "token": TOKENS["kubeconfig"],
-        "client-certificate-data": data(f"{client}.crt"),
-        "client-key-data": data(f"{client}.key"),
+        "client-certificate-data": data("client.crt"),
+        "client-key-data": data("client.key"),
     }
     content = {
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
         "clusters": [
-            {"name": "k", "cluster": {"server": "https://127.0.0.1:1", "certificate-authority-data": data("ca.crt")}}
+            {
+                "name": "k",
+                "cluster": {"server": "https://127.0.0.1:1", "certificate-authority-data": data("ca.crt")},
+            }
         ],
         "users": [{"name": "u", "user": user}],
     }
@@ -90,16 +99,20 @@ def kubeconfig(folder: Path, pems: dict[str, str]) -> Path:
     return path
 
 
-OF_SERVER = ("ca.crt", "ca.key", "apiserver.crt", "apiserver.key")
-
-
 def test_what_a_user_gave_as_a_secret_stands_in_no_file(
     tmp_path: Path, pems: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = kubeconfig(tmp_path, pems)
     tokens = tmp_path / "tokens.csv"
     tokens.write_text(f"{TOKENS['node']},system:node:node-0,1\n")
-    argv = ["--kubeconfig", str(config), "--tokens", str(tokens), "--ca-key", str(tmp_path / "user" / "ca.key")]
+    argv = [
+        "--kubeconfig",
+        str(config),
+        "--tokens",
+        str(tokens),
+        "--ca-key",
+        str(tmp_path / "user" / "ca.key"),
+    ]
     monkeypatch.setattr(sys, "argv", ["locust", *argv])
     monkeypatch.setattr(scraping, "Process", FakeProcess)
     monkeypatch.setattr(
@@ -121,7 +134,7 @@ def test_what_a_user_gave_as_a_secret_stands_in_no_file(
         cluster=ClusterOptions(identity="token", tokens=str(tokens)),
     )
     environment = SimpleNamespace(
-        runner=FakeRunner("w0"), swarmlet_context=None, user_classes=[], parsed_options=SimpleNamespace()
+        runner=Master("w0"), swarmlet_context=None, user_classes=[], parsed_options=SimpleNamespace()
     )
     session = Session(environment, options, helpers=0)
     session.start()
@@ -131,6 +144,7 @@ def test_what_a_user_gave_as_a_secret_stands_in_no_file(
     session._share(Credentials(TOKENS["renewed"], target.cert.encode(), target.key.encode()))
     session.tell("user-failed", {"user": "kubelet", "error": "answered 401"})
     session.finish()
+    gevent.sleep(0.01)  # a turn of its loop, in which the private folder is closed
     render([Run(tmp_path / "record")], tmp_path / "report", "secrets")
 
     files = [path for name in ("record", "report") for path in (tmp_path / name).rglob("*") if path.is_file()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,16 +21,18 @@ COLUMNS = 2
 SAMPLE, MEDIAN, EVENT = "sample", "median", "event"
 """What a row of the data is, in its column `what`."""
 _DIGITS = 5
+_LEGEND = alt.Legend(symbolType="stroke", symbolOpacity=1, symbolFillColor="transparent")
 
 
 @dataclass(frozen=True)
 class Chart:
-    """`data` has the columns that `drawing` names. `rows` are the keys of the rows that it shows; `group` is theirs."""
+    """`data` has the columns that `drawing` names, Vega-Lite without its data. `rows` are the keys of the rows that it
+    shows; `group` is theirs."""
 
     key: str
     title: str
     group: str
-    drawing: Any
+    drawing: dict[str, Any]
     data: pd.DataFrame
     rows: tuple[str, ...] = ()
 
@@ -47,19 +50,13 @@ class Chart:
         """Its SVG, from the folder of the report."""
         return f"charts/{self.anchor}.svg"
 
-    def specification(self) -> dict[str, Any]:
-        """The drawing in Vega-Lite, without its data."""
-        found: dict[str, Any] = self.drawing.to_dict()
-        found.pop("config", None)
-        return found
-
     def columns(self) -> dict[str, Any]:
         """The data, column by column: numbers as they are, texts as places in a list of the different ones."""
         return {name: _column(self.data[name]) for name in self.data.columns}
 
     def svg(self) -> str:
         """A picture for light ground, with its title."""
-        spec = _without_hover(self.specification())
+        spec = _without_hover(self.drawing)
         values = self.data.astype(object).where(self.data.notna(), None).to_dict("records")
         spec["datasets"] = {POINTS: values}
         spec["title"] = self.title
@@ -69,10 +66,10 @@ class Chart:
 
 
 def _without_hover(spec: dict[str, Any]) -> dict[str, Any]:
-    """Without the unseen marks that only carry what a pointer shows: half of a picture's bytes."""
-    drawn = spec.get("spec", spec)
-    drawn["layer"] = [layer for layer in drawn["layer"] if layer["mark"].get("opacity") != 0]
-    return spec
+    """A copy without the unseen marks that only carry what a pointer shows: half of a picture's bytes."""
+    if "spec" in spec:
+        return {**spec, "spec": _without_hover(spec["spec"])}
+    return {**spec, "layer": [layer for layer in spec["layer"] if layer["mark"].get("opacity") != 0]}
 
 
 def _column(values: pd.Series) -> Any:
@@ -82,41 +79,38 @@ def _column(values: pd.Series) -> Any:
     return {"texts": list(map(str, texts)), "codes": codes.tolist()}
 
 
-def colour(arms: list[str]) -> alt.Color:
+def colour(arms: Sequence[str]) -> alt.Color:
     """An arm's colour comes from the scheme, by its place."""
-    return alt.Color("arm:N", title=None, scale=alt.Scale(domain=arms))
+    return alt.Color("arm:N", title=None, scale=alt.Scale(domain=list(arms)), legend=_LEGEND)
 
 
-def dash(arms: list[str]) -> alt.StrokeDash:
+def dash(arms: Sequence[str]) -> alt.StrokeDash:
     dashes = [DASHES[place % len(DASHES)] for place in range(len(arms))]
-    return alt.StrokeDash("arm:N", title=None, scale=alt.Scale(domain=arms, range=dashes))
+    return alt.StrokeDash(
+        "arm:N", title=None, scale=alt.Scale(domain=list(arms), range=dashes), legend=_LEGEND
+    )
 
 
 def only(what: str) -> str:
     return f"datum.what === '{what}'"
 
 
-def zoom(key: str) -> Any:
-    """Dragging moves along x, the wheel with Shift zooms (without it the page scrolls), a double click resets."""
-    return alt.selection_interval(
-        name=f"zoom_{''.join(c if c.isalnum() else '_' for c in key)}",
-        bind="scales",
-        encodings=["x"],
-        zoom="wheel![event.shiftKey]",
-    )
-
-
-def in_panels(layers: list[Any], panels: list[str], key: str) -> Any:
-    """The layers drawn once, or once for each panel, two abreast."""
-    data = alt.NamedData(name=POINTS)
+def in_panels(layers: list[Any], panels: Sequence[str], *, one_scale: bool = True) -> dict[str, Any]:
+    """The layers drawn once, or once for each panel, two abreast; `one_scale` is whether panels share their values'
+    axis. Dragging moves along x, the wheel with Shift zooms (without it the page scrolls), a double click resets."""
+    zoom = alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]")
+    layered = alt.layer(*layers, data=alt.NamedData(name=POINTS)).add_params(zoom)
     if len(panels) < 2:
-        return (
-            alt.layer(*layers, data=data)
-            .add_params(zoom(key))
-            .properties(width=WHOLE_WIDTH, height=PANEL_HEIGHT + 40)
-        )
-    layered = (
-        alt.layer(*layers, data=data).add_params(zoom(key)).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT)
-    )
+        return as_dict(layered.properties(width=WHOLE_WIDTH, height=PANEL_HEIGHT + 40))
     header = alt.Header(labelAnchor="start", labelLimit=PANEL_WIDTH)
-    return layered.facet(facet=alt.Facet("panel:N", title=None, sort=panels, header=header), columns=COLUMNS)
+    facet = alt.Facet("panel:N", title=None, sort=list(panels), header=header)
+    faceted = layered.properties(width=PANEL_WIDTH, height=PANEL_HEIGHT).facet(facet=facet, columns=COLUMNS)
+    return as_dict(faceted if one_scale else faceted.resolve_scale(y="independent"))
+
+
+def as_dict(chart: Any) -> dict[str, Any]:
+    """Vega-Lite; what is the scheme's is left to it. Its schema is not checked again: that takes longer than all else,
+    and the tests draw each kind of chart."""
+    found: dict[str, Any] = chart.to_dict(validate=False)
+    found.pop("config", None)
+    return found

@@ -51,7 +51,9 @@ def distribution_charts(comparison: Comparison) -> list[Chart]:
     names = sorted({name for arm in arms for run in arm.runs for name in _latencies(run)})
     keys = [compared.row.key for compared in comparison.rows]
     groups = {compared.row.key: compared.row.group for compared in comparison.rows}
-    found = [_chart("latency-requests", "Requests of clients, by verb", "requests", _requests(arms), arms, ())]
+    found = [
+        _chart("latency-requests", "Requests of clients, by verb", "requests", _requests(arms), arms, ())
+    ]
     for name in names:
         prefix = _ROWS.get(name)
         rows = tuple(key for key in keys if prefix is not None and key.startswith(prefix))
@@ -112,7 +114,7 @@ def _chart(
     title = f"{title}: how long, by share"
     if len(panels) == 1:
         title, data = f"{title} ({panels[0]})", data.drop(columns="panel")
-    return Chart(key, title, group, _draw([arm.name for arm in arms], panels, key), data, rows)
+    return Chart(key, title, group, _draw([arm.name for arm in arms], panels), data, rows)
 
 
 def _total(counts: Sequence[pd.DataFrame]) -> int:
@@ -139,14 +141,18 @@ def _curve(counts: pd.DataFrame, arm: str, sample: str, what: str) -> pd.DataFra
     ordered = counts.groupby("bucket")["count"].sum().sort_index()
     reached = ordered.cumsum().to_numpy(float) / float(ordered.sum())
     places = np.searchsorted(reached, np.array(LEVELS) - 1e-12)
-    milliseconds = [bucket_middle_us(int(ordered.index[min(place, len(ordered) - 1)])) / 1e3 for place in places]
+    milliseconds = [
+        bucket_middle_us(int(ordered.index[min(place, len(ordered) - 1)])) / 1e3 for place in places
+    ]
     return pd.DataFrame({"ms": milliseconds, "share": LEVELS, "arm": arm, "sample": sample, "what": what})
 
 
-def _draw(arms: list[str], panels: list[str], key: str) -> Any:
+def _draw(arms: list[str], panels: list[str]) -> dict[str, Any]:
     ticks = alt.Axis(format="~s", tickCount=6)
     base = alt.Chart().encode(
-        x=alt.X("ms:Q", title="milliseconds (logarithmic)", scale=alt.Scale(type="log"), axis=ticks),
+        x=alt.X(
+            "ms:Q", title="milliseconds (logarithmic)", scale=alt.Scale(type="log", nice=False), axis=ticks
+        ),
         y=alt.Y("share:Q", title="share at most so long", axis=alt.Axis(format=".0%", tickCount=5)),
         order="share:Q",
         color=colour(arms),
@@ -155,7 +161,7 @@ def _draw(arms: list[str], panels: list[str], key: str) -> Any:
         alt.Tooltip("arm:N", title="arm"),
         alt.Tooltip("sample:N", title="line"),
         alt.Tooltip("share:Q", format=".1%"),
-        alt.Tooltip("ms:Q", title="at most, ms", format=",.4~g"),
+        alt.Tooltip("ms:Q", title="at most, ms", format=",.4~r"),
     ]
     samples = base.transform_filter(only(SAMPLE)).mark_line(strokeWidth=1, opacity=0.4)
     whole = base.transform_filter(only(MEDIAN)).mark_line(strokeWidth=2.4)
@@ -165,4 +171,4 @@ def _draw(arms: list[str], panels: list[str], key: str) -> Any:
         whole.encode(strokeDash=dash(arms)),
         points.encode(tooltip=tooltip),
     ]
-    return in_panels(layers, panels, key)
+    return in_panels(layers, panels)

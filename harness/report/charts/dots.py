@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from harness.compare.comparison import Compared, Comparison
-from harness.report.charts.chart import MEDIAN, POINTS, SAMPLE, WHOLE_WIDTH, Chart, only
+from harness.report.charts.chart import MEDIAN, POINTS, SAMPLE, WHOLE_WIDTH, Chart, as_dict, only
 from harness.report.charts.palette import MARKS
 
 ROWS = ("barrier", "wall-clock")
@@ -48,19 +48,22 @@ def _points(compared: Compared) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _draw(arms: list[str]) -> Any:
+def _draw(arms: list[str]) -> dict[str, Any]:
     marks = [MARKS[place % len(MARKS)] for place in range(len(arms))]
     base = alt.Chart().encode(
-        x=alt.X("seconds:Q", title="seconds", scale=alt.Scale(zero=True, nice=True)),
+        x=alt.X("seconds:Q", title="seconds", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=8)),
         y=alt.Y("arm:N", title=None, sort=arms, axis=alt.Axis(labelLimit=140)),
         color=alt.Color("arm:N", legend=None, scale=alt.Scale(domain=arms)),
     )
     dots = base.transform_filter(only(SAMPLE)).mark_point(filled=True, size=90, opacity=0.75)
     strokes = base.transform_filter(only(MEDIAN)).mark_tick(thickness=2.5, size=26)
     shape = alt.Shape("arm:N", legend=None, scale=alt.Scale(domain=arms, range=marks))
-    tooltip = [alt.Tooltip("arm:N"), alt.Tooltip("sample:Q"), alt.Tooltip("seconds:Q", format=",.4~g")]
-    return alt.layer(
-        strokes.encode(tooltip=[alt.Tooltip("arm:N"), alt.Tooltip("seconds:Q", title="median", format=",.4~g")]),
+    tooltip = [alt.Tooltip("arm:N"), alt.Tooltip("sample:Q"), alt.Tooltip("seconds:Q", format=",.4~r")]
+    layered = alt.layer(
+        strokes.encode(
+            tooltip=[alt.Tooltip("arm:N"), alt.Tooltip("seconds:Q", title="median", format=",.4~r")]
+        ),
         dots.encode(shape=shape, tooltip=tooltip),
         data=alt.NamedData(name=POINTS),
-    ).properties(width=WHOLE_WIDTH - 120, height=36 * max(1, len(arms)))
+    )
+    return as_dict(layered.properties(width=WHOLE_WIDTH - 120, height=36 * max(1, len(arms))))

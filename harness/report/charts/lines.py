@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import altair as alt
@@ -11,7 +13,17 @@ import pandas as pd
 
 from harness.compare.comparison import Arm
 from harness.compare.run import Run
-from harness.report.charts.chart import EVENT, MEDIAN, SAMPLE, colour, dash, in_panels, only
+from harness.report.charts.chart import (
+    EVENT,
+    MEDIAN,
+    PANEL_WIDTH,
+    SAMPLE,
+    WHOLE_WIDTH,
+    colour,
+    dash,
+    in_panels,
+    only,
+)
 
 SECONDS_UP_TO_S = 300.0
 """Longer charts count minutes."""
@@ -46,10 +58,12 @@ def median_line(series: Sequence[pd.Series], step: float) -> pd.Series:
     first = min(float(one.index[0]) for one in series)
     last = max(float(one.index[-1]) for one in series)
     grid = np.arange(np.floor(first / step), np.floor(last / step) + 1) * step
-    read = np.array([
-        np.interp(grid, one.index.to_numpy(float), one.to_numpy(float), left=np.nan, right=np.nan)
-        for one in series
-    ])
+    read = np.array(
+        [
+            np.interp(grid, one.index.to_numpy(float), one.to_numpy(float), left=np.nan, right=np.nan)
+            for one in series
+        ]
+    )
     enough = (~np.isnan(read)).sum(axis=0) * 2 >= len(series)
     return pd.Series(np.nanmedian(read[:, enough], axis=0), index=grid[enough])
 
@@ -67,13 +81,15 @@ def _thinned(series: pd.Series, step: float) -> pd.Series:
 
 
 def _frame(series: pd.Series, arm: str, sample: str, what: str) -> pd.DataFrame:
-    return pd.DataFrame({
-        "t": series.index.to_numpy(float),
-        "value": series.to_numpy(float),
-        "arm": arm,
-        "sample": sample,
-        "what": what,
-    })
+    return pd.DataFrame(
+        {
+            "t": series.index.to_numpy(float),
+            "value": series.to_numpy(float),
+            "arm": arm,
+            "sample": sample,
+            "what": what,
+        }
+    )
 
 
 # ---- events --------------------------------------------------------------------------------------------------------
@@ -116,50 +132,73 @@ def with_time(data: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     return data, "seconds"
 
 
-def draw(data: pd.DataFrame, arms: list[str], panels: list[str], unit: str, time_unit: str, key: str) -> Any:
-    """Lines over time with their events; `unit` names the axis of values."""
-    x = alt.X("t:Q", title=f"{time_unit} since the load phase began")
-    y = alt.Y("value:Q", title=unit, axis=alt.Axis(format="~s" if _large(data) else ",~g", tickCount=5))
-    shown = [
-        alt.Tooltip("arm:N", title="arm"),
-        alt.Tooltip("sample:N", title="line"),
-        alt.Tooltip("t:Q", title=time_unit, format=".4~g"),
-        alt.Tooltip("value:Q", title=unit, format=",.4~g"),
-    ]
-    base = alt.Chart().encode(x=x, y=y, color=colour(arms))
+@dataclass(frozen=True)
+class Look:
+    """What a drawing of lines depends on; charts that look alike share one. `unit` names the axis of values, `marks`
+    are (time, whether its label stands to the left of it, share of the width that it has) of events."""
+
+    arms: tuple[str, ...]
+    panels: tuple[str, ...]
+    unit: str
+    time_unit: str
+    large: bool
+    marks: tuple[tuple[float, bool, float], ...]
+    one_scale: bool
+
+
+def look_of(
+    data: pd.DataFrame, arms: Sequence[str], panels: Sequence[str], unit: str, time_unit: str, one_scale: bool
+) -> Look:
+    first, last = float(data["t"].min()), float(data["t"].max())
+    times = sorted({float(t) for t in data.loc[data["what"] == EVENT, "t"]})
+    places = [(t - first) / (last - first) if last > first else 0.0 for t in times]
+    marks = tuple(
+        (t, place > 0.5, round(max(place, 1 - place), 2)) for t, place in zip(times, places, strict=True)
+    )
+    large = bool(data["value"].abs().max() >= 10_000)
+    return Look(tuple(arms), tuple(panels), unit, time_unit, large, marks, one_scale)
+
+
+@lru_cache(maxsize=64)
+def draw(look: Look) -> dict[str, Any]:
+    """Lines over time with their events."""
+    y = alt.Y("value:Q", title=look.unit, axis=alt.Axis(format="~s" if look.large else ",~r", tickCount=5))
+    base = alt.Chart().encode(
+        x=alt.X("t:Q", title=f"{look.time_unit} since the load phase began"), y=y, color=colour(look.arms)
+    )
     samples = base.transform_filter(only(SAMPLE)).mark_line(strokeWidth=1, opacity=0.4)
     medians = base.transform_filter(only(MEDIAN)).mark_line(strokeWidth=2.4)
     points = base.transform_filter(f"datum.what !== '{EVENT}'").mark_point(size=50, filled=True, opacity=0)
+    tooltip = [*_tooltip("line", look.time_unit), alt.Tooltip("value:Q", title=look.unit, format=",.4~r")]
     layers = [
         samples.encode(detail="sample:N"),
-        medians.encode(strokeDash=dash(arms)),
-        points.encode(tooltip=shown),
+        medians.encode(strokeDash=dash(look.arms)),
+        points.encode(tooltip=tooltip),
+        *_event_layers(look),
     ]
-    return in_panels([*layers, *_event_layers(data, arms, time_unit)], panels, key)
+    return in_panels(layers, look.panels, one_scale=look.one_scale)
 
 
-def _event_layers(data: pd.DataFrame, arms: list[str], time_unit: str) -> list[Any]:
+def _event_layers(look: Look) -> list[Any]:
     """A line for each event, its label inside of the chart, labels of neighbours at different heights."""
-    events = data[data["what"] == EVENT]
-    if events.empty:
-        return []
     base = alt.Chart().transform_filter(only(EVENT)).encode(x="t:Q")
-    tooltip = [
-        alt.Tooltip("arm:N", title="arm"),
-        alt.Tooltip("sample:N", title="event"),
-        alt.Tooltip("t:Q", title=time_unit, format=".4~g"),
-    ]
-    layers = [base.mark_rule(strokeWidth=1.5, strokeDash=[3, 3]).encode(color=colour(arms), tooltip=tooltip)]
-    middle = (float(data["t"].min()) + float(data["t"].max())) / 2
-    times = sorted(events["t"].unique())
-    for place, t in enumerate(times):
-        right = float(t) > middle
-        text = base.transform_filter(f"abs(datum.t - {float(t)!r}) < 1e-6").mark_text(
-            align="right" if right else "left", dx=-5 if right else 5, limit=220, baseline="top"
+    rule = base.mark_rule(strokeWidth=1.5, strokeDash=[3, 3])
+    layers = [rule.encode(color=colour(look.arms), tooltip=_tooltip("event", look.time_unit))]
+    width = PANEL_WIDTH if len(look.panels) > 1 else WHOLE_WIDTH
+    for place, (t, left, room) in enumerate(look.marks):
+        text = base.transform_filter(f"abs(datum.t - {t!r}) < 1e-6").mark_text(
+            align="right" if left else "left",
+            dx=-5 if left else 5,
+            limit=round(0.9 * room * width),
+            baseline="top",
         )
         layers.append(text.encode(y=alt.value(2 + 14 * (place % _LABELS)), text="sample:N"))
-    return layers
+    return layers if look.marks else []
 
 
-def _large(data: pd.DataFrame) -> bool:
-    return bool(data["value"].abs().max() >= 10_000)
+def _tooltip(what: str, time_unit: str) -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("arm:N", title="arm"),
+        alt.Tooltip("sample:N", title=what),
+        alt.Tooltip("t:Q", title=time_unit, format=".4~r"),
+    ]

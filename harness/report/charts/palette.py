@@ -33,7 +33,7 @@ def scheme(*, dark: bool, background: str | None = None) -> dict[str, Any]:
         },
         "axisY": {"minExtent": 34, "titlePadding": 8},
         "header": {"labelColor": ink, "labelFontSize": 11, "labelPadding": 4},
-        "legend": {**text, "orient": "top", "symbolSize": 120, "symbolStrokeWidth": 2.5, "labelLimit": 260},
+        "legend": {**text, "orient": "top", "symbolSize": 500, "symbolStrokeWidth": 2.5, "labelLimit": 260},
         "title": {"color": ink, "fontSize": 13, "anchor": "start"},
         "rule": {"color": soft},
         "text": {"color": ink, "fontSize": 11},

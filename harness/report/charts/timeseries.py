@@ -1,59 +1,73 @@
-"""Rows over time: a chart for each title, a panel for each way in which members were taken."""
+"""Rows over time: a chart for each thing, a panel for each part, quantile or way in which members were taken."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pandas as pd
 
 from harness.compare.comparison import Arm, Compared, Comparison
+from harness.compare.rows import Taken
 from harness.report.charts.chart import Chart
-from harness.report.charts.lines import draw, event_marks, spread, with_time
+from harness.report.charts.lines import draw, event_marks, look_of, spread, with_time
 
 ALL_POINTS = 100_000
 """In all charts of a page together, which keeps it at a few megabytes."""
 MOST, LEAST = 240, 40  # points of one line
+MOST_PANELS = 8  # of a chart
+_QUANTILE = re.compile(r",? p\d+\b")
+_BY_MEMBER = (Taken.MEMBER, Taken.RATIO)  # shown by `harness.report.charts.members`
 _LEAST_SAID = 3  # points; a shorter line shows nothing that the table does not
 
 
 def time_charts(comparison: Comparison) -> list[Chart]:
     """Of rows with a series that is not the same all along, in the rows' order."""
-    families: dict[tuple[str, str], list[Compared]] = {}
+    families: dict[tuple[str, ...], list[tuple[str, Compared]]] = {}
     for compared in comparison.rows:
-        if compared.row.series is not None and compared.row.shown:
-            families.setdefault((compared.row.group, compared.row.title), []).append(compared)
-    limit = points_of_a_line(comparison, len(families))
-    found = [_chart(family, comparison.arms, limit) for family in families.values()]
+        row = compared.row
+        if row.series is not None and row.shown and row.taken not in _BY_MEMBER:
+            title, panel = _parts(row.title, row.taken)
+            families.setdefault((row.group, title, row.unit), []).append((panel, compared))
+    panels = sum(min(len(family), MOST_PANELS) for family in families.values())
+    limit = points_of_a_line(comparison, panels)
+    found = [_chart(key[1], family, comparison.arms, limit) for key, family in families.items()]
     return [chart for chart in found if chart is not None]
 
 
-def points_of_a_line(comparison: Comparison, charts: int) -> int:
-    """So many that all lines of all charts together stay below `ALL_POINTS`."""
+def _parts(title: str, taken: Taken) -> tuple[str, str]:
+    """Title of the chart and name of the panel, which says the part, the quantile and how members were taken."""
+    stem, _, part = title.partition(": ")
+    quantile = _QUANTILE.search(stem)
+    if quantile:
+        stem = stem[: quantile.start()] + stem[quantile.end() :]
+    panel = [part, quantile[0].strip(" ,") if quantile else "", "" if taken is Taken.RUN else taken.value]
+    return stem if not part else f"{stem}, by kind", ", ".join(filter(None, panel))
+
+
+def points_of_a_line(comparison: Comparison, panels: int) -> int:
+    """So many that all lines of all panels together stay below `ALL_POINTS`."""
     lines = sum(len(arm.runs) + 1 for arm in comparison.arms)
-    return max(LEAST, min(MOST, ALL_POINTS // max(1, lines * charts)))
+    return max(LEAST, min(MOST, ALL_POINTS // max(1, lines * panels)))
 
 
-def _chart(family: Sequence[Compared], arms: Sequence[Arm], limit: int) -> Chart | None:
-    panels: list[pd.DataFrame] = []
-    names: list[str] = []
-    for compared in family:
-        points = _points(compared, arms, limit)
-        if says_something(points) and not any(_same(points, other) for other in panels):
-            panels.append(points)
-            names.append(compared.row.taken.value)
+def _chart(
+    title: str, family: Sequence[tuple[str, Compared]], arms: Sequence[Arm], limit: int
+) -> Chart | None:
+    panels: dict[str, pd.DataFrame] = {}
+    for panel, compared in family:
+        if len(panels) < MOST_PANELS:
+            points = _points(compared, arms, limit)
+            if says_something(points) and not any(_same(points, other) for other in panels.values()):
+                panels[panel] = points
     if not panels:
         return None
-    first = family[0].row
-    title = first.title if len(panels) > 1 or first.taken.value == "run" else f"{first.title} ({names[0]})"
-    return line_chart(
-        first.key,
-        title,
-        first.group,
-        dict(zip(names, panels, strict=True)),
-        arms,
-        axis_unit(family[0]),
-        tuple(each.row.key for each in family),
-    )
+    first = family[0][1]
+    (name, *others) = panels
+    title = title if others or not name else f"{title} ({name})"
+    rows = tuple(compared.row.key for _, compared in family)
+    unit = axis_unit(first)
+    return line_chart(first.row.key, title, first.row.group, panels, arms, unit, rows, one_scale=False)
 
 
 def line_chart(
@@ -64,20 +78,23 @@ def line_chart(
     arms: Sequence[Arm],
     unit: str,
     rows: tuple[str, ...],
+    *,
+    one_scale: bool = True,
 ) -> Chart:
-    """Lines as `spread` gives them, by the name of their panel, with the events of the arms in each."""
+    """Lines as `spread` gives them, by the name of their panel, with the events of its arms in each."""
     marks = event_marks(arms)
-    data = pd.concat(
-        [frame.assign(panel=name) for name, points in panels.items() for frame in (points, marks) if len(frame)],
-        ignore_index=True,
-    )
+    frames = []
+    for name, points in panels.items():
+        mine = marks[marks["arm"].isin(points["arm"])]
+        frames += [frame.assign(panel=name) for frame in (points, mine) if len(frame)]
+    data = pd.concat(frames, ignore_index=True)
     data["value"] = data["value"].astype(float)
     data, time_unit = with_time(data)
     data, unit = in_unit(data, unit)
     if len(panels) == 1:
         data = data.drop(columns="panel")
-    drawing = draw(data, [arm.name for arm in arms], list(panels), unit, time_unit, key)
-    return Chart(key, title, group, drawing, data, rows)
+    look = look_of(data, [arm.name for arm in arms], list(panels), unit, time_unit, one_scale)
+    return Chart(key, title, group, draw(look), data, rows)
 
 
 def _points(compared: Compared, arms: Sequence[Arm], limit: int) -> pd.DataFrame:
@@ -90,7 +107,9 @@ def _points(compared: Compared, arms: Sequence[Arm], limit: int) -> pd.DataFrame
 def sample_names(arms: Sequence[Arm]) -> dict[str, list[str]]:
     """How the samples of each arm are called in a chart: by number, or by their folder where they have none."""
     return {
-        arm.name: [f"sample {run.manifest.sample}" if run.manifest.sample else run.folder.name for run in arm.runs]
+        arm.name: [
+            f"sample {run.manifest.sample}" if run.manifest.sample else run.folder.name for run in arm.runs
+        ]
         for arm in arms
     }
 
@@ -106,6 +125,8 @@ def _same(one: pd.DataFrame, other: pd.DataFrame) -> bool:
 
 def axis_unit(compared: Compared) -> str:
     """What a row's series is counted in: counters are drawn as their growth."""
+    if compared.row.series_unit is not None:
+        return compared.row.series_unit
     if compared.row.unit:
         return compared.row.unit
     growth = "increase of" in compared.row.source or compared.row.key == "denials"

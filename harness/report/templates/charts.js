@@ -13,12 +13,17 @@ function points(columns) {
 function fitted(chart, width) {
   const spec = structuredClone(chart.spec);
   spec.datasets = {points: points(chart.columns)};
+  const view = spec.spec ?? spec;
+  const before = view.width;
   if (spec.spec) {
     spec.columns = Math.min(chart.panels, width >= 560 ? 2 : 1);
-    spec.spec.width = Math.floor((width - 75) / spec.columns) - 22;
+    view.width = Math.floor(width / spec.columns) - 72;
   } else {
-    spec.width = width - 4;
+    view.width = width - 4;
     spec.autosize = {type: "fit-x", contains: "padding"};
+  }
+  for (const {mark} of view.layer) {
+    if (mark.limit) mark.limit *= (spec.spec ? view.width : view.width - 70) / before;
   }
   return spec;
 }
@@ -37,12 +42,6 @@ function draw(plot, scheme) {
 
 const now = () => (dark.matches ? "dark" : "light");
 const plots = [...document.querySelectorAll(".plot")];
-const watcher = new IntersectionObserver((entries) => {
-  for (const entry of entries) {
-    if (entry.isIntersecting && !drawn.has(entry.target)) draw(entry.target, now());
-  }
-}, {rootMargin: "800px"});
-plots.forEach((plot) => watcher.observe(plot));
 
 dark.addEventListener("change", () => drawn.forEach((plot) => draw(plot, now())));
 let waiting = 0;
@@ -63,3 +62,8 @@ addEventListener("afterprint", () => {
   opened.forEach((details) => { details.open = false; });
   plots.forEach((plot) => { if (plot.dataset.scheme !== now()) draw(plot, now()); });
 });
+
+for (const plot of plots) {
+  if (!drawn.has(plot)) await draw(plot, now());
+  await new Promise((done) => setTimeout(done));
+}
