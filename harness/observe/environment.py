@@ -16,8 +16,8 @@ PACKAGES = ("swarmlet", "locust", "gevent", "jh2", "hpack", "msgspec", "uvloop",
 
 
 def share(folder: str) -> Path:
-    """``locustfiles``, ``clusterloader_configs`` or ``experiments``: beside the package in a checkout, inside it where it
-    was installed."""
+    """``locustfiles``, ``clusterloader_configs`` or ``experiments``: beside the package in a checkout, inside it where
+    it was installed."""
     package = Path(__file__).resolve().parent.parent
     beside = package.parent / folder
     return beside if beside.is_dir() else package / "_share" / folder
