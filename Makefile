@@ -4,6 +4,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 STAMP := .venv/.installed
 
+# Locust patches the threads of a process that imports it, xdist's too.
+WITH_LOCUST := tests/load tests/experiment
+
 .PHONY: setup demo test check bench lock clean
 .DELETE_ON_ERROR:
 
@@ -21,8 +24,8 @@ demo: setup
 	$(BIN)/swarmlet demo
 
 test: check
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --max-worker-restart 0 --ignore tests/load
-	$(BIN)/python -m pytest tests/load  # Locust patches the threads of a process that imports it, xdist's too
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --max-worker-restart 0 $(WITH_LOCUST:%=--ignore %)
+	$(BIN)/python -m pytest $(WITH_LOCUST)
 
 check: setup
 	$(BIN)/ruff check .

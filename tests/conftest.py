@@ -69,7 +69,7 @@ def _leaves_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def no_locust_in_a_worker_of_xdist() -> Iterator[None]:
     """Locust patches the threads of the process that imports it; those that xdist talks over then hang. Such tests go
-    into tests/load, which runs without it, or into processes of their own."""
+    into folders that run without it (Makefile: WITH_LOCUST), or into processes of their own."""
     yield
     if "PYTEST_XDIST_WORKER" in os.environ:
         assert "locust" not in sys.modules

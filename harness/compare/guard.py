@@ -22,6 +22,16 @@ OF_THE_SAMPLE = frozenset(
     | {f"pool.{name}" for name in ("seed", "logs", "port", "kubeconfig")}
 )
 """Options that name a run or its places; seeds are compared over all samples."""
+FOLLOWS = {
+    "kubelets": ("nodes", "pool.nodes", "scenario.resolved"),
+    "pool.nodes": ("target.cores",),
+    "pool.faults": ("faults",),
+    "scenario": ("scenario.resolved",),
+    "overrides": ("scenario.resolved",),
+    **dict.fromkeys(("host", "kubeconfig", "endpoints", "cluster.context"), ("target",)),
+}
+"""What else in a record differs where such a setting does. Of two clusters `target` is what they say of themselves;
+their versions are no part of it."""
 LOAD_PER_CORE = 0.75
 """Load average at a run's start, a core, from which on something else was at work on the host."""
 _UNTOLD = "–"
@@ -51,7 +61,7 @@ def guard(arms: Arms, declared: Collection[str] = ()) -> list[Finding]:
         *(f"target.{name.removeprefix('pool.')}" for name in declared if name.startswith("pool.")),
     ]
     arms = {name: runs for name, runs in arms.items() if runs}
-    found = [*_settings(arms, declared), *_seeds(arms)]
+    found = [*_without_consequences(list(_settings(arms, declared))), *_seeds(arms)]
     found += _counts(
         arms, "restarts of apiservers", _restarts, "caches, counters and open watches are lost with one"
     )
@@ -111,6 +121,23 @@ def _settings(arms: Arms, declared: Collection[str]) -> Iterator[Finding]:
         if not _declares(key, declared) and len({tuple(sorted(values)) for values in seen.values()}) > 1:
             told = {name: " and ".join(map(_short, values)) for name, values in seen.items()}
             yield Finding(key, told, "the experiment does not declare it")
+
+
+def _without_consequences(findings: list[Finding]) -> list[Finding]:
+    """One finding for what differs, not one more for each thing that follows from it."""
+    consequences: set[tuple[str, str]] = set()
+    for finding in findings:
+        causes = [finding.what]
+        for cause in causes:  # it grows while it is walked
+            causes += FOLLOWS.get(cause, ())
+            if cause.startswith("pool."):
+                causes.append(f"target.{cause.removeprefix('pool.')}")
+        consequences.update((finding.within, cause) for cause in causes[1:])
+    return [
+        finding
+        for finding in findings
+        if not any(_declares(finding.what, [key]) for within, key in consequences if within == finding.within)
+    ]
 
 
 def _declares(key: str, declared: Collection[str]) -> bool:

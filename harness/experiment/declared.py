@@ -10,19 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from harness.compare.guard import OF_THE_SAMPLE, flat
+from harness.compare.guard import FOLLOWS, OF_THE_SAMPLE, flat
 from harness.load.commandline import check
-
-FOLLOWS = {
-    "kubelets": ("nodes", "pool.nodes", "scenario.resolved"),
-    "pool.nodes": ("target.cores",),
-    "pool.faults": ("faults",),
-    "scenario": ("scenario.resolved",),
-    "overrides": ("scenario.resolved",),
-    **dict.fromkeys(("host", "kubeconfig", "endpoints", "cluster.context"), ("target",)),
-}
-"""What else in a record differs where such a setting does. Of two clusters `target` is what they say of themselves;
-their versions are no part of it and stay the guard's."""
 
 
 def declared_settings(arms: Sequence[tuple[Sequence[str], Mapping[str, str]]]) -> tuple[str, ...]:

@@ -49,8 +49,7 @@ def test_what_is_declared_may_differ_and_what_is_not_may_not(tmp_path: Path) -> 
     arms = {"one": runs(tmp_path, "one"), "ha": runs(tmp_path, "ha", members=3)}
     assert guard(arms, ["pool.members"]) == []
     assert {finding.what: finding.values for finding in guard(arms)} == {
-        "pool.members": {"one": "1", "ha": "3"},
-        "target.members": {"one": "1", "ha": "3"},
+        "pool.members": {"one": "1", "ha": "3"},  # and nothing of target.members, which follows
     }
 
 
@@ -71,6 +70,16 @@ def test_a_setting_that_differs_is_named_in_the_arm_and_between_them(
     found = [finding for finding in findings(tmp_path, change) if finding.what == what]
     assert [finding.within for finding in found] == ["b", ""]
     assert found[1].values["b"] == in_b
+
+
+def test_what_follows_from_a_difference_is_not_one_more(tmp_path: Path) -> None:
+    def more(manifest: Manifest) -> None:
+        manifest.nodes = 11
+        manifest.arguments["options"].update(kubelets=11)
+        manifest.arguments["options"]["pool"].update(nodes=11)
+        manifest.target["cores"] = 0.6
+
+    assert {finding.what for finding in findings(tmp_path, more)} == {"kubelets"}
 
 
 def test_the_resolved_scenario_counts_and_not_only_its_path(tmp_path: Path) -> None:
