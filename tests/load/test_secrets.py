@@ -12,6 +12,7 @@ import gevent
 import pytest
 import yaml
 
+import tests.drawing  # noqa: F401
 from harness.compare.run import Run
 from harness.load import scraping
 from harness.load import session as sessions
