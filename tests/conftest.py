@@ -55,10 +55,10 @@ def _leaves_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
         if not (_open_files() - files) and not (uses_gevent and _greenlets() > greenlets):
             break
         gc.collect()
-        if uses_gevent:
-            sys.modules["gevent"].sleep(
-                0.01
-            )  # what ended and what was closed takes a turn of its loop to be gone
+        if gevent := sys.modules.get(
+            "gevent"
+        ):  # what ended, and what was closed, may take a turn of its loop to be gone
+            gevent.sleep(0.01)
     leaked = _open_files() - files
     assert not leaked, f"left open: {sorted(leaked)}"
     assert not (_children() - children), f"left running: {_children() - children}"
