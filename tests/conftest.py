@@ -55,9 +55,8 @@ def _leaves_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
         if not (_open_files() - files) and not (uses_gevent and _greenlets() > greenlets):
             break
         gc.collect()
-        if gevent := sys.modules.get(
-            "gevent"
-        ):  # what ended, and what was closed, may take a turn of its loop to be gone
+        # What ended, and what was closed, may take a turn of gevent's loop to be gone.
+        if gevent := sys.modules.get("gevent"):
             gevent.sleep(0.01)
     leaked = _open_files() - files
     assert not leaked, f"left open: {sorted(leaked)}"

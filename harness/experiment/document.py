@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from harness.documents.decoding import decode_struct
-from harness.documents.places import line_of
-from harness.documents.yamltext import YamlError, first_document
+from harness.documents.single import read_keys
 from harness.experiment.armoptions import Given, Mistake, command_words, given_by, place_of
 from harness.experiment.plan import ArmPlan, ExperimentPlan, Order, sample_arguments
 from harness.load.commandline import check
@@ -78,23 +77,9 @@ def find_experiment(name: str) -> Path:
 def read_experiment(path: Path, *, name: str = "") -> ExperimentPlan:
     """The plan of a file, named `name` or as the file. Every arm's options were read as its runs will read them.
     Raises ConfigError: file and line, key, value, what is allowed."""
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: is not UTF-8 text") from None
-
-    def where(key: str) -> str:
-        line = line_of(text, key)
-        return f"{path}:{line}" if line else str(path)
-
-    try:
-        parsed = first_document(text)
-    except YamlError as error:
-        raise ConfigError(f"{path}:{error.line}: is not YAML: {error.problem}") from error
-    if not isinstance(parsed, dict):
-        raise ConfigError(f"{path}: an experiment has keys; title and arms are needed (docs/experiments.md)")
+    parsed, where = read_keys(
+        path, empty="an experiment has keys; title and arms are needed (docs/experiments.md)"
+    )
     ignored: list[str] = []
     document = decode_struct(parsed, ExperimentDocument, where, ignored, any_case=False)
     if ignored:

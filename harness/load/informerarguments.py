@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.documents.decoding import decode_struct
-from harness.documents.places import line_of
-from harness.documents.yamltext import YamlError, first_document
+from harness.documents.single import read_keys
 from harness.fleet.informers.listmix import ListMix, broken_rule
 from harness.fleet.informers.options import Crowd, WriterOptions
 from harness.fleet.settings import parse_fields
@@ -66,23 +65,9 @@ def informers_of(parsed: argparse.Namespace) -> InformerPlan:
 
 def read_mix(path: Path) -> ListMix:
     """The list mix of a file. Raises ConfigError with file, line, key, value and what is allowed."""
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise ConfigError(f"--lists {path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise ConfigError(f"--lists {path}: is not UTF-8 text") from None
-
-    def where(key: str) -> str:
-        line = line_of(text, key)
-        return f"{path}:{line}" if line else str(path)
-
-    try:
-        document = first_document(text)
-    except YamlError as error:
-        raise ConfigError(f"{path}:{error.line}: is not YAML: {error.problem}") from error
-    if not isinstance(document, dict):
-        raise ConfigError(f"{path}: an empty mix asks for nothing; kinds are needed (docs/informers.md)")
+    document, where = read_keys(
+        path, given_as="--lists", empty="an empty mix asks for nothing; kinds are needed (docs/informers.md)"
+    )
     ignored: list[str] = []
     mix = decode_struct(document, ListMix, where, ignored, any_case=False)
     if ignored:
