@@ -65,35 +65,6 @@ def demo(
         console.print(f"wrote {path}", soft_wrap=True)
 
 
-@app.command()
-def snapshots(
-    informers: Annotated[int, typer.Option(help="informers that begin at once")] = 50,
-    objects: Annotated[int, typer.Option(help="configmaps that they find")] = 2000,
-    rate: Annotated[float, typer.Option(help="writes each second beside them")] = 20.0,
-    samples: Annotated[int, typer.Option(help="runs of each arm")] = 3,
-    seconds: Annotated[int, typer.Option(help="load of each run")] = 30,
-    members: Annotated[int, typer.Option(help="apiservers")] = 1,
-    name: Annotated[str, typer.Option(help="folder under reports/runs; default: the time")] = "",
-    seed: Annotated[int, typer.Option(help="of everything drawn at random")] = 1,
-) -> None:
-    """Compare the watch cache with and without snapshots, with watch-lists and lists, and write a report."""
-    from harness.experiment.runner import run_experiment
-    from harness.experiment.snapshots import snapshot_plan
-
-    plan = snapshot_plan(
-        name or time.strftime("snapshots-%Y%m%d-%H%M%S"),
-        informers=informers,
-        objects=objects,
-        rate=rate,
-        samples=samples,
-        run_time_s=seconds,
-        seed=seed,
-        members=members,
-    )
-    for path in run_experiment(plan, RUNS / plan.name, console).files:
-        console.print(f"wrote {path}", soft_wrap=True)
-
-
 @app.command(
     cls=PassingCommand,
     epilog="Every option that `swarmlet options` lists is taken as well, as --members, --kubeconfig, --fault, and "

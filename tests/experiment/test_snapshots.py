@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness.experiment.document import find_experiment, read_experiment
 from harness.experiment.plan import sample_arguments
-from harness.experiment.snapshots import mix_file, snapshot_plan
 
 
 def test_each_arm_differs_in_what_its_name_says() -> None:
-    plan = snapshot_plan(
-        "s", informers=50, objects=2000, rate=20.0, samples=3, run_time_s=30, seed=1, members=2
-    )
+    plan = read_experiment(find_experiment("snapshots"))
     plan.validate()
     assert plan.locustfiles == ("informers",)
-    assert mix_file().exists()
     arms = {arm.name: sample_arguments(plan, arm, 1, Path("r")) for arm in plan.arms}
     assert list(arms) == [
         "watch-list, snapshots",
@@ -24,8 +21,10 @@ def test_each_arm_differs_in_what_its_name_says() -> None:
     ]
     for name, arguments in arms.items():
         mode = name.partition(",")[0]
-        assert f"count=50,mode={mode}" in arguments
-        assert ("ListFromCacheSnapshot=false" in arguments) == name.endswith("no snapshots")
-        assert arguments[:6] == ["-r", "50", "-t", "30s", "--members", "2"]
-        assert "--scenario" not in arguments
-        assert "objects=2000,rate=20" in arguments
+        assert f"--informers=count=50,mode={mode}" in arguments
+        off = any("ListFromCacheSnapshot=false" in argument for argument in arguments)
+        assert off == name.endswith("no snapshots")
+        assert {"--run-time=30s", "--members=1", "--writer=objects=2000,rate=20"} <= set(arguments)
+        assert not any(argument.startswith("--scenario") for argument in arguments)
+        mix = next(argument for argument in arguments if argument.startswith("--lists="))
+        assert Path(mix.removeprefix("--lists=")).exists()
