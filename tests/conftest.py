@@ -10,8 +10,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import settings
 
 DATA = Path(__file__).parent / "data"
+
+# The same examples on every run, so that what fails was broken by the change at hand. To look for new ones:
+# `--hypothesis-profile search`.
+settings.register_profile("suite", derandomize=True)
+settings.register_profile("search", max_examples=1000, deadline=None)
+settings.load_profile("suite")
 
 
 def _open_files() -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harness.apiserver.apply.encoding import from_fields
@@ -116,12 +116,25 @@ def _order_only(one: Any, two: Any) -> bool:
 
 
 @settings(max_examples=60)
+@example(
+    [
+        ({"text": "a"}, "one", False),
+        ({"inner": {"a": "a"}, "free": {"a": "a"}}, "one", False),
+        ({"text": "a", "free": {"a": {"a": "a"}}}, "three", True),
+        ({}, "three", True),
+    ]
+)
 @given(st.lists(st.tuples(FIELDS, st.sampled_from(["one", "two", "three"]), st.booleans()), max_size=6))
 def test_owners_own_only_what_is_there_and_every_leaf_that_is_there_is_somebodys(steps: Any) -> None:
+    """But for maps that an apply emptied: it leaves null there, which goes after ownership was settled, so who added
+    the map by an update still owns it (smd/typed/remove.go, doMap)."""
     live: Any = None
+    emptied = FieldSet()
     for fields, name, applies in steps:
         if applies or live is None:
-            live = apply(live, fields, name)
+            applied = MANAGER.apply(live, thing(fields), name, True, NOW)
+            live = without_nulls(applied)
+            emptied |= fields_of(plain(applied), SCHEMA) - fields_of(plain(live), SCHEMA)
             if "managedFields" not in live["metadata"]:
                 live = None  # an empty apply: nobody tracks it
         else:
@@ -134,7 +147,8 @@ def test_owners_own_only_what_is_there_and_every_leaf_that_is_there_is_somebodys
     union = FieldSet()
     for fields in owned(live).values():
         union |= fields
-    assert not with_structs(union, SCHEMA) - with_structs(everything_there, SCHEMA) - _structs(plain(live))
+    there = with_structs(everything_there, SCHEMA) | _structs(plain(live)) | emptied
+    assert not with_structs(union, SCHEMA) - there
     assert not everything_there - with_structs(union, SCHEMA)
 
 

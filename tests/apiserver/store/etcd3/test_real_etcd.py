@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.apiserver.clock import Promise
-from harness.apiserver.store.core import ABSENT, Compacted, StoreUnavailable, Txn
+from harness.apiserver.store.core import ABSENT, Compacted, StoreTimeout, StoreUnavailable, Txn
 from harness.apiserver.store.etcd3 import store as store_module
 from harness.apiserver.store.etcd3.compaction import Compactor
 from harness.apiserver.store.etcd3.endpoints import EtcdServers
@@ -153,14 +153,14 @@ def test_each_member_that_is_killed_is_left_for_another_and_no_event_is_missed(t
 
 
 async def _put(store: EtcdStore, key: str) -> bool:
-    """Whether it was acknowledged within a second; a lost leader's proposals are not for seven."""
+    """Whether it was acknowledged within a second; a lost leader's proposals are not for seven, or are refused."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     promise = store.txn(Txn(key, b"x"))
     promise.then(lambda _: None if future.done() else future.set_result(None))
     try:
         await asyncio.wait_for(future, 1.0)
         return promise.result().succeeded
-    except (TimeoutError, StoreUnavailable):
+    except (TimeoutError, StoreTimeout, StoreUnavailable):
         return False
 
 
