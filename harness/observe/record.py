@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.wire.errors import ConfigError
+from harness.wire.pace import REAL, Pace
 
 SCHEMA_VERSION = 1
 
@@ -77,8 +78,9 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, kw_only=True, omit_defaults=False):
-    """What ran. Times are seconds since 1970; `ended` is None while the run goes on. `prometheus` says which one
-    answered the scenario's queries (url, version), empty where there was none."""
+    """What ran. Times are seconds since 1970, of the model's time of day where `pace` slows it down; `ended` is None
+    while the run goes on. `prometheus` says which one answered the scenario's queries (url, version), empty where there
+    was none."""
 
     name: str
     started: float
@@ -91,6 +93,7 @@ class Manifest(msgspec.Struct, kw_only=True, omit_defaults=False):
     sample: int = 0
     seed: int = 0
     nodes: int = 0
+    pace: Pace = REAL
     arguments: dict[str, Any] = {}
     versions: dict[str, str] = {}
     host: dict[str, Any] = {}
@@ -149,7 +152,7 @@ class Parts:
 
 class RunRecord:
     """The writer. One process (Locust's master) owns the manifest, the events and the requests; the scraper's process
-    owns the series."""
+    owns the series. `wall` is the clock of all stamps, at the manifest's pace."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -158,6 +161,7 @@ class RunRecord:
         (folder / "logs").mkdir(exist_ok=True)
         self.folder = folder
         self.manifest = manifest
+        self.wall = manifest.pace.stamps(time.time)
         manifest.pid = os.getpid()
         manifest.pid_started = psutil.Process().create_time()
         self._events = (folder / "events.jsonl").open("ab", buffering=0)
@@ -169,7 +173,7 @@ class RunRecord:
         _replace(self.folder / "manifest.json", msgspec.json.format(msgspec.json.encode(self.manifest)))
 
     def event(self, kind: str, fields: dict[str, Any] | None = None, *, t: float | None = None) -> None:
-        line = {"t": time.time() if t is None else t, "kind": kind, **(fields or {})}
+        line = {"t": self.wall() if t is None else t, "kind": kind, **(fields or {})}
         self._events.write(msgspec.json.encode(line) + b"\n")
 
     def mark(self, text: str, *, invalid: bool = False) -> None:
@@ -197,7 +201,7 @@ class RunRecord:
         """`t` is when, in seconds since 1970; now where it is None."""
         self.flush()
         self.manifest.status = status.value
-        self.manifest.ended = time.time() if t is None else t
+        self.manifest.ended = self.wall() if t is None else t
         self.event("run-ended", {"status": status.value}, t=self.manifest.ended)
         self.save()
         self._events.close()

@@ -3,7 +3,8 @@
 Parsing thousands of lines and writing Parquet inside Locust's process would stall its loop, and with it the load
 and the latencies it measures. ``python -m harness.observe.scraper`` is told what to do by JSON lines on standard input
 (a `Plan` first, then further processes to watch) and works until that pipe ends, so it outlives a killed run just long
-enough to write what it has.
+enough to write what it has. On standard output it says after each round what may be shown while the run goes on
+(`harness.observe.digest`).
 
 A series is written when it differs from the last scrape's value; `up` (1 or 0) is written at every scrape and says
 whether the member answered, so a reader fills forward between them and knows the gaps. A series that is gone is written
@@ -13,6 +14,7 @@ as 0 once.
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import ssl
 import sys
@@ -24,8 +26,10 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 import psutil
 
+from harness.observe.digest import Scraped, digest_of
 from harness.observe.exposition import samples
 from harness.observe.record import SERIES, Parts
+from harness.wire.pace import REAL, Pace
 
 FLUSH_EVERY_S = 10.0
 ANSWER_WITHIN_S = 4.0
@@ -50,12 +54,13 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct):
-    """`processes`: name -> pid, sampled with every scrape."""
+    """`processes`: name -> pid, sampled with every scrape. `interval_s` and the series' times are at `pace`."""
 
     record: str
     sources: list[Source]
     interval_s: float = 5.0
     processes: dict[str, int] = {}
+    pace: Pace = REAL
 
 
 class More(msgspec.Struct):
@@ -135,13 +140,15 @@ class _Member:
 
 
 class Scraper:
-    """Owns the series of a record. `scrape` is one round over all members (in parallel) and processes."""
+    """Owns the series of a record. `scrape` is one round over all members (in parallel) and processes, and gives what
+    may be shown of it."""
 
     def __init__(self, plan: Plan) -> None:
         self._parts = Parts(Path(plan.record) / "series", SERIES)
         self._members = [_Member(source) for source in plan.sources]
         self._processes: dict[str, psutil.Process] = {}
         self._flushed = time.monotonic()
+        self._wall = plan.pace.stamps(time.time)
         self.watch_processes(plan.processes)
 
     def watch_processes(self, processes: dict[str, int]) -> None:
@@ -155,8 +162,8 @@ class Scraper:
         for member in self._members:
             member.source = msgspec.structs.replace(member.source, token=token)
 
-    def scrape(self) -> None:
-        now = time.time()
+    def scrape(self) -> Scraped:
+        now = self._wall()
         texts: list[str | None] = [None] * len(self._members)
 
         def fetch(index: int, member: _Member) -> None:
@@ -174,6 +181,13 @@ class Scraper:
         self._sample_processes(now)
         if time.monotonic() - self._flushed >= FLUSH_EVERY_S:
             self.flush()
+        return Scraped(
+            now,
+            {
+                member.source.member: None if text is None else digest_of(member.last)
+                for member, text in zip(self._members, texts, strict=True)
+            },
+        )
 
     def flush(self) -> None:
         self._parts.flush()
@@ -223,6 +237,7 @@ def main() -> None:
     plan = msgspec.json.decode(sys.stdin.buffer.readline(), type=Plan)
     ended = threading.Event()
     scraper = Scraper(plan)
+    _say({"ready": True})
 
     def listen() -> None:
         for line in sys.stdin.buffer:
@@ -235,12 +250,19 @@ def main() -> None:
     threading.Thread(target=listen, daemon=True).start()
     due = time.monotonic()
     while True:
-        scraper.scrape()
-        due = max(due + plan.interval_s, time.monotonic())
+        _say(scraper.scrape())
+        due = max(due + plan.pace.real_s(plan.interval_s), time.monotonic())
         if ended.wait(max(0.0, due - time.monotonic())):
             break
     scraper.scrape()
     scraper.close()
+
+
+def _say(message: Scraped | dict[str, bool]) -> None:
+    """Nobody may listen any more: a run that was killed."""
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
+        sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 
 from harness.observe.record import Manifest, RunRecord, Status, read_events, read_manifest, read_table
 from harness.wire.errors import ConfigError
+from harness.wire.pace import REAL, Pace
 
 
 @pytest.fixture
@@ -88,3 +90,23 @@ def test_the_manifest_is_plain_json(record: RunRecord) -> None:
     document = msgspec.json.decode((record.folder / "manifest.json").read_bytes())
     assert document["status"] == "capped"
     assert document["schema_version"] == 1
+
+
+def test_at_a_pace_stamps_are_of_the_models_time_of_day(tmp_path: Path) -> None:
+    pace = Pace(10.0, time.time() - 1000.0)
+    record = RunRecord(tmp_path / "slow", Manifest(name="slow", started=pace.origin_s, pace=pace))
+    record.event("something")
+    record.finish(Status.COMPLETED)
+    manifest = read_manifest(record.folder)
+    assert manifest.pace == pace
+    stamps = [event["t"] - pace.origin_s for event in read_events(record.folder)]
+    assert all(100.0 <= stamp < 150.0 for stamp in [*stamps, manifest.ended - pace.origin_s])
+
+
+def test_a_record_of_before_there_was_a_pace_is_of_real_time(record: RunRecord) -> None:
+    record.finish(Status.COMPLETED)
+    path = record.folder / "manifest.json"
+    known = msgspec.json.decode(path.read_bytes())
+    del known["pace"]
+    path.write_bytes(msgspec.json.encode(known))
+    assert read_manifest(record.folder).pace == REAL

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.observe.digest import Scraped
 from harness.observe.record import read_table
 from harness.observe.scraper import Plan, Scraper, Source
 
@@ -97,13 +98,19 @@ def test_the_process_scrapes_once_more_and_ends_when_its_input_ends(
 ) -> None:
     plan = Plan(str(tmp_path), [_source(server)], interval_s=300)
     with subprocess.Popen(
-        [sys.executable, "-m", "harness.observe.scraper"], stdin=subprocess.PIPE
+        [sys.executable, "-m", "harness.observe.scraper"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write(msgspec.json.encode(plan) + b"\n")
         process.stdin.write(msgspec.json.encode({"processes": {"scraper": process.pid}}) + b"\n")
         process.stdin.close()
+        ready, *said = map(msgspec.json.decode, process.stdout.read().splitlines())
         assert process.wait(30) == 0
+    assert ready == {"ready": True}
+    rounds = [msgspec.convert(line, Scraped) for line in said]
+    assert [set(round_.members) for round_ in rounds] == [{"member-0"}]
+    assert rounds[0].members["member-0"] is not None
     rows = read_table(tmp_path, "series").to_pylist()
     assert sum(row["series"] == "up" for row in rows) == 2
     assert any(
