@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
-import psutil
 
+from harness.bench.flames import Flames
 from harness.bench.objects import (
     OWN_WATCHES,
     SHARE,
@@ -83,13 +83,15 @@ class Phase:
 
 @dataclass
 class Result:
-    """`baseline` is the load process before its first kubelet; figures of phases are by process name."""
+    """`baseline` is the load process before its first kubelet, `opening_cpu_s` what it used from then until every watch
+    was open; figures of phases are by process name."""
 
     options: BenchOptions
     baseline_bytes: int = 0
     setup_s: float = 0.0
     spawn_s: float = 0.0
     spawn_blocked_ms: float = 0.0
+    opening_cpu_s: float = 0.0
     watches: dict[str, float] = field(default_factory=dict)
     phases: list[Phase] = field(default_factory=list)
     answers: dict[str, int] = field(default_factory=dict)
@@ -123,10 +125,13 @@ class Result:
 
 
 class Bench:
-    """One run; `tell` hears in a line what is going on."""
+    """One run; `tell` hears in a line what is going on, `flames` draws what processes do while they are measured."""
 
-    def __init__(self, options: BenchOptions, tell: Callable[[str], object]) -> None:
+    def __init__(
+        self, options: BenchOptions, tell: Callable[[str], object], flames: Flames | None = None
+    ) -> None:
         options.validate()
+        self._flames = flames
         self._options = options
         self._tell = tell
         self._result = Result(options)
@@ -184,15 +189,19 @@ class Bench:
         try:
             process.wait_ready()
             self._pids["load"] = process.pid
-            result.baseline_bytes = psutil.Process(process.pid).memory_info().rss
+            baseline = of_process(process.pid)
+            result.baseline_bytes = baseline.rss_bytes
             process.send({"do": "spawn"})
             self._await_fleet(deadline)
+            result.opening_cpu_s = (of_process(process.pid) - baseline).cpu_s
             process.send({"do": "settle"})
             time.sleep(SETTLES_S)
             self._measure("at rest", options.duration_s / 2, lambda: None)
             self._measure("events", options.duration_s / 2, self._change)
             self._close_books()
         finally:
+            if self._flames is not None:
+                self._flames.stop()
             process.stop()
             for writer in self._writers:
                 writer.close()
@@ -249,6 +258,8 @@ class Bench:
         self._tell(f"measuring {seconds:g} s: {name}")
         rng = random.Random(self._options.seed)
         before, events = self._usage(), self._count("events")
+        if self._flames is not None:
+            self._flames.start(name, seconds, self._pids)
         began = time.monotonic()
         every_s = SHARE / (EVENTS_A_KUBELET * max(self._options.nodes, SHARE))
         due = began
@@ -262,6 +273,9 @@ class Bench:
         used = {process: after[process] - before[process] for process in after}
         sent = {member: count - events[member] for member, count in self._count("events").items()}
         self._result.phases.append(Phase(name, took, used, sent))
+        if self._flames is not None:
+            for path in self._flames.finish():
+                self._tell(f"wrote {path}")
 
     def _change(self) -> None:
         """One of the mounted objects changes: an event to each node of its group."""
