@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,19 +12,24 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from harness.apiserver.faults.spec import describe_kinds, make_spec
-from harness.pool.emulated import EmulatedPool
+from harness.apiserver.faults.poolkinds import SILENCING, NetworkFault
+from harness.apiserver.faults.spec import ALL, describe_kinds, make_spec
+from harness.pool.backend import Pool
+from harness.pool.disturbances import AskBalancer, BeginFault, ClearFaults, Disturbances, ListFaults
 from harness.pool.faults import PATH, ask, order
 from harness.pool.flags import FLAGS, pool_options
+from harness.pool.network.places import BALANCER, ETCD
 from harness.pool.running import RunningPool, find_pool
 from harness.pool.supervisor import Ending, supervise
 from harness.wire.errors import ConfigError
 
-app = typer.Typer(help="Emulated control planes on this machine.", no_args_is_help=True)
+app = typer.Typer(help="Control planes on this machine, emulated or of real binaries.", no_args_is_help=True)
 console = Console()
 
 DEFAULT_KUBECONFIG = Path("swarmlet.kubeconfig")
 VERIFY_PATH = "/swarmlet/verify"
+POOL = "pool"
+"""Whose answers are the supervisor's, among those of members."""
 
 Kubeconfig = Annotated[
     Path | None, typer.Option(help=f"the pool's kubeconfig; default {DEFAULT_KUBECONFIG}, or --run's")
@@ -44,7 +49,7 @@ def _with_flags(command: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter(
             flag.key,
             inspect.Parameter.KEYWORD_ONLY,
-            default=list(flag.default) if flag.many else flag.default,
+            default=flag.initial,
             annotation=Annotated[
                 list[str] if flag.many else flag.type,
                 typer.Option(f"--{flag.name}", help=flag.help, metavar=flag.metavar or None),
@@ -65,23 +70,48 @@ def up(
     seed: Annotated[int, typer.Option(help="of everything drawn at random")] = 1,
     **flags: Any,
 ) -> None:
-    """Start emulated apiservers over one store, until Ctrl-C."""
+    """Start apiservers over one store, emulated ones or real ones (--backend binaries), until Ctrl-C."""
     options = pool_options(flags, nodes=nodes, seed=seed, kubeconfig=str(kubeconfig.absolute()))
+    if options.backend == "existing":
+        raise ConfigError("pool up --backend existing: there is nothing to start")
 
-    def ready(pool: EmulatedPool) -> None:
+    def ready(pool: Pool, _: Disturbances) -> None:
         table = Table("member", "address", "pid", box=None)
         for member in pool.members:
             table.add_row(member.name, member.url, str(member.pid))
         console.print(table)
+        described = pool.describe()
+        for front in pool.around.front:
+            if described["balancer"] is not None or described["links"]:
+                console.print(f"clients reach {front.name} at {front.url}", highlight=False, soft_wrap=True)
+        for line in _besides(described):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
         console.print(f"ready; kubectl --kubeconfig {kubeconfig} get nodes", soft_wrap=True)
 
     supervise(options, on_ready=ready, on_event=_happened, ended=Ending())
+
+
+def _besides(described: dict[str, Any]) -> Iterator[str]:
+    """What a pool of binaries runs, and what it lacks."""
+    binaries = described.get("binaries")
+    if binaries is None:
+        return
+    yield ", ".join(f"{name} {program['version']}" for name, program in binaries.items())
+    for name, there in (
+        ("kube-scheduler", described["has_scheduler"]),
+        ("kube-controller-manager", described["has_controllers"]),
+    ):
+        if not there:
+            yield f"no {name} was found: a run brings its own, until then nobody does its work"
+    yield from described["notes"]
 
 
 def _happened(event: dict[str, Any]) -> None:
     match event.get("kind"):
         case "process-exited":
             console.print(f"[red]{event['process']} ended unasked with code {event['code']}[/]")
+        case "component-ended":
+            console.print(f"{event['process']} ended with code {event['code']}, and is started again")
         case "fault-started":
             console.print(
                 f"{event['member']}: fault {event['fault']}{_length(event['seconds'])}", markup=False
@@ -115,16 +145,35 @@ def fault(
         if options or for_:
             raise ConfigError(f"pool fault {kind} takes no options of a fault")
         pool = find_pool(kubeconfig or DEFAULT_KUBECONFIG, run)
-        chosen = pool.names if member == "all" else [pool.check(member)]
-        method = "GET" if kind == "list" else "DELETE"
-        _finish({name: ask(pool.call, name, method, PATH) for name in chosen}, _print_faults)
+        _finish(_list_or_clear(pool, kind, member), _print_faults)
         return
     common = [f"member={member}"] if member != "all" else []
     spec = make_spec(kind, [*(options or ()), *common, *([f"for={for_}"] if for_ else [])])
-    if spec.at_s is not None:
-        raise ConfigError("pool fault: it begins now; at= is for --fault of a run")
+    if spec.later:
+        raise ConfigError("pool fault: it begins now; at= and step= are for --fault of a run")
     pool = find_pool(kubeconfig or DEFAULT_KUBECONFIG, run)
-    _finish(order(pool.call, spec, pool.names), _print_begun)
+    if spec.of_pool:
+        if not isinstance(spec.fault, NetworkFault) and spec.member not in (ALL, ETCD):
+            pool.check(spec.member)
+        _finish({POOL: pool.tell(BeginFault(spec.text))}, _print_begun)
+    else:
+        _finish(order(pool.call, spec, pool.names), _print_begun)
+
+
+def _list_or_clear(pool: RunningPool, what: str, member: str) -> dict[str, Any]:
+    """The supervisor's answer, and those of members, less the ones that a fault has silenced. Raises ConfigError."""
+    if member != ALL:
+        pool.check(member)
+    mine = pool.tell(ListFaults(member) if what == "list" else ClearFaults(member))
+    method, silent = "GET" if what == "list" else "DELETE", _silenced(mine)
+    chosen = [name for name in pool.names if member in (ALL, name) and name not in silent]
+    return {**{name: ask(pool.call, name, method, PATH) for name in chosen}, POOL: mine}
+
+
+def _silenced(answer: Any) -> dict[str, str]:
+    """The fault of each part that does not answer for it, of those that the supervisor has listed."""
+    faults = answer.get("faults", ()) if isinstance(answer, dict) else ()
+    return {entry["member"]: entry["fault"] for entry in faults if entry["kind"] in SILENCING}
 
 
 @app.command("verify")
@@ -139,13 +188,33 @@ def status(kubeconfig: Kubeconfig = None, run: Run = None) -> None:
     """What each member of a pool is doing; exit code 1 where one does not answer or is not ready."""
     pool = find_pool(kubeconfig or DEFAULT_KUBECONFIG, run)
     table = Table("member", "address", "ready", "watches", "connections", "faults", box=None)
-    well = True
+    well, mine = True, pool.tell(ListFaults())
+    silent = _silenced(mine)
     for name in pool.names:
-        row = _status_of(pool, name)
+        row = [pool.url(name), "no", "", "", silent[name]] if name in silent else _status_of(pool, name)
         well = well and row[1] == "yes"
         table.add_row(name, *row)
     console.print(table)
+    _print_surroundings(pool, mine)
     raise typer.Exit(0 if well else 1)
+
+
+def _print_surroundings(pool: RunningPool, answer: Any) -> None:
+    """What is done to the pool from outside, by its supervisor's list, and where its balancer has connections."""
+    if isinstance(answer, str):
+        console.print(answer, markup=False, soft_wrap=True)
+        return
+    for entry in answer["faults"]:
+        length = _length(entry["seconds"])
+        console.print(f"{entry['member']}: fault {entry['fault']}{length}", markup=False, soft_wrap=True)
+    if BALANCER in pool.others:
+        balanced = pool.tell(AskBalancer())
+        if isinstance(balanced, dict):
+            balanced = ", ".join(
+                f"{name} {stats['current']} ({stats['status']})"
+                for name, stats in balanced["members"].items()
+            )
+        console.print(f"{BALANCER}: connections: {balanced}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _status_of(pool: RunningPool, name: str) -> list[str]:
@@ -186,21 +255,22 @@ def _finish(answers: dict[str, Any], show: Callable[[dict[str, Any]], bool]) -> 
 
 
 def _print_begun(answers: dict[str, Any]) -> bool:
-    for name, entry in answers.items():
-        console.print(f"{name}: {entry['fault']}{_length(entry['seconds'])}", markup=False, soft_wrap=True)
+    for name, answer in answers.items():
+        for entry in answer.get("faults", [answer]):
+            who, length = entry.get("member", name), _length(entry["seconds"])
+            console.print(f"{who}: {entry['fault']}{length}", markup=False, soft_wrap=True)
     return True
 
 
 def _print_faults(answers: dict[str, Any]) -> bool:
     table = Table("member", "fault", "for", "hits", box=None)
     for name, answer in answers.items():
-        if "ended" in answer:
+        if "ended" in answer and (answer["ended"] or name != POOL):
             console.print(f"{name}: {answer['ended']} ended")
         for entry in answer.get("faults", ()):
             seconds = entry["seconds"]
-            table.add_row(
-                name, entry["fault"], "-" if seconds is None else f"{seconds:g} s", str(entry["hits"])
-            )
+            length = "-" if seconds is None else f"{seconds:g} s"
+            table.add_row(entry.get("member", name), entry["fault"], length, str(entry["hits"]))
     if table.row_count:
         console.print(table)
     elif answers and all("faults" in answer for answer in answers.values()):

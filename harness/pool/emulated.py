@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import ipaddress
 import shutil
 import ssl
@@ -21,16 +20,25 @@ from harness.apiserver.featuregates import FeatureGates
 from harness.apiserver.model.costs import Costs
 from harness.apiserver.options import SIGNING_DURATION_S
 from harness.apiserver.process.config import ENVIRONMENT, MemberConfig, StoreConfig
+from harness.pool.backend import Backend, MemberAddress, check_faults, reached_at, wait_until_ready
+from harness.pool.balancer.options import BalancerOptions
+from harness.pool.binaries.options import BinariesOptions
 from harness.pool.certificates import ServingFiles, make_client_files
-from harness.pool.faults import check_members, targets
+from harness.pool.control import NAME as CONTROL
+from harness.pool.faults import check_parts, targets
+from harness.pool.http import call
 from harness.pool.keys import kept_secret, kept_serving_files
 from harness.pool.kubeconfig import check_kubeconfig_path, write_kubeconfig
-from harness.pool.process import Process, ProcessFailed, stop_all
-from harness.pool.restarts import RestartOrder, restart
+from harness.pool.network.places import BALANCER, Parts, parse_places, places_of
+from harness.pool.objects import apply_objects
+from harness.pool.ports import HOST
+from harness.pool.process import Process, stop_all
+from harness.pool.restarts import Part
 from harness.pool.stores import PoolStore, StoreOptions, make_store
+from harness.pool.surroundings import Surroundings
 from harness.wire.errors import ConfigError
+from harness.wire.pace import REAL, Pace
 
-HOST = "127.0.0.1"
 MAX_MEMBERS = 9
 CORES_PER_NODE = 8 / 5000
 """A member that serves 5,000 nodes does the work of 8 cores (docs/model.md); a smaller fleet gets as much less, so that
@@ -58,7 +66,10 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folder the pool's keys and tokens are kept too. `max_requests_inflight` are reads and writes together, "auto" as
     many as the modelled cores have of those of a 5,000-node member; without `priority_and_fairness` two thirds of them
     are for reads. `protobuf_answers`: clients that prefer protobuf get it. `node_authorizer` holds ``lag`` and
-    ``on-miss`` (NodeAuthorizerOptions.parse), of one member too."""
+    ``on-miss`` (NodeAuthorizerOptions.parse), of one member too. `objects` are applied once members are ready. With
+    `backend` "binaries" members are real kube-apiservers, as `binaries` says; what is modelled is at its default then
+    (`flags.pool_options` refuses it), and any feature gate may be given. `links` are as --link has them
+    (`network.places`), `balancer` stands before the members. All that is modelled is at `pace`, which a run gives."""
 
     members: int = 1
     nodes: int = 100
@@ -83,6 +94,12 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signing_duration_s: float = SIGNING_DURATION_S
     credentials: str = "token"
     store: StoreOptions = StoreOptions()
+    objects: tuple[dict[str, Any], ...] = ()
+    backend: Backend = "emulated"
+    binaries: BinariesOptions = BinariesOptions()
+    links: tuple[str, ...] = ()
+    balancer: BalancerOptions = BalancerOptions()
+    pace: Pace = REAL
 
     def modelled_cores(self) -> float | None:
         """Cores of each member's modelled host; None is no model. Raises ConfigError."""
@@ -131,7 +148,14 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ConfigError(f"event-ttl: {self.event_ttl_s} s is not above 0")
         if not self.signing_duration_s >= 1:
             raise ConfigError(f"cluster-signing-duration: {self.signing_duration_s:g} s is less than 1 s")
-        FeatureGates.parse(self.feature_gates)
+        if self.backend == "binaries":
+            self.binaries.validate(self.store)
+            if self.max_requests_inflight == "auto":
+                raise ConfigError(
+                    "max-requests-inflight: auto follows from modelled cores, which no real one has"
+                )
+        else:
+            FeatureGates.parse(self.feature_gates)
         check_address(self.host)
         if not 0 <= self.goaway_chance <= MAX_GOAWAY_CHANCE:
             raise ConfigError(
@@ -139,7 +163,11 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         if not 0 <= self.shutdown_delay_s <= 3600:
             raise ConfigError(f"shutdown-delay: {self.shutdown_delay_s:g} is not within 0 to 3600 seconds")
-        check_members(map(parse_spec, self.faults), self.names)
+        faults = list(map(parse_spec, self.faults))
+        check_faults(faults, self.backend)
+        check_parts(faults, self.parts)
+        self.balancer.validate()
+        parse_places(self.links, self.parts)
 
     def _check_node_authorizer(self) -> None:
         NodeAuthorizerOptions.parse(self.node_authorizer)
@@ -155,22 +183,24 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The members' names."""
         return tuple(f"member-{index}" for index in range(self.members))
 
+    @property
+    def parts(self) -> Parts:
+        """What the pool consists of."""
+        store = self.binaries.etcd(self.store) if self.backend == "binaries" else self.store
+        etcd = tuple(f"etcd-{index}" for index in range(store.own_members or 0))
+        embedded = not store.etcd_servers
+        return Parts(self.names, etcd, embedded, bool(self.balancer.kind), bool(store.data_dir))
+
+    @property
+    def wanted_links(self) -> tuple[str, ...]:
+        """Those that were asked for, and those that faults need."""
+        return (*self.links, *places_of(map(parse_spec, self.faults)))
+
     def faults_of(self, name: str) -> tuple[str, ...]:
         """What one member begins with."""
         specs = [parse_spec(text) for text in self.faults]
         texts = [spec.text for spec in specs if name in targets(spec, self.names)]
         return (*texts, f"goaway chance={self.goaway_chance:g}") if self.goaway_chance else tuple(texts)
-
-
-class MemberAddress(msgspec.Struct, frozen=True):
-    name: str
-    host: str
-    port: int
-    pid: int
-
-    @property
-    def url(self) -> str:
-        return f"https://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
 class EmulatedPool:
@@ -195,6 +225,21 @@ class EmulatedPool:
         self._processes: list[Process] = []
         self._configs: dict[str, MemberConfig] = {}
         self._ca = ""
+        self.parts = options.parts
+        self.logs = self._logs
+        self.control = self._folder / CONTROL
+        self.around = Surroundings(
+            self.parts,
+            options.wanted_links,
+            options.balancer,
+            host=options.host,
+            port=options.port,
+            seed=options.seed,
+            folder=self._folder,
+            logs=self._logs,
+            on_exit=self._exited,
+            pace=options.pace,
+        )
         self._over = threading.Event()
         self._launching = threading.Lock()
         self._announced = False
@@ -214,6 +259,7 @@ class EmulatedPool:
         with self._launching:  # whoever is being restarted is among them, or never will be
             stop_all(self._processes)
         self._processes.clear()
+        self.around.stop()
         if self._store is not None:
             self._store.stop()
         if self._announced:
@@ -227,22 +273,33 @@ class EmulatedPool:
             "kubeconfig": str(self.kubeconfig),
             "members": [msgspec.to_builtins(member) for member in self.members],
             "store_pid": self._store.pid if self._store else None,
+            "processes": {**(self._store.processes if self._store else {}), **self.around.processes},
             "store": self._store.describe() if self._store else {},
+            "has_scheduler": False,
+            "has_controllers": False,
             "cores": self.options.modelled_cores(),
+            **self.around.describe(),
             "options": msgspec.to_builtins(self.options),
         }
 
     def _start(self) -> None:
         self._logs.mkdir(parents=True, exist_ok=True)
         names = self.options.names
-        addresses = list(dict.fromkeys([HOST, "10.0.0.1", self._reached_at]))
+        addresses = list(dict.fromkeys([HOST, "10.0.0.1", reached_at(self.options.host)]))
         files = kept_serving_files(self._keys, ["localhost", "kubernetes.default.svc"], addresses)
         self._ca = files.ca
         socket = str(self._folder / "store.sock")
-        config = StoreConfig(socket=socket, members=names, seed=self.options.seed, etcd=self.options.etcd)
+        config = StoreConfig(
+            socket=socket,
+            members=names,
+            seed=self.options.seed,
+            etcd=self.options.etcd,
+            pace=self.options.pace,
+        )
         store = make_store(self.options.store, config, self._folder, self._logs, self._on_event)
         self._store = store
         store.start()
+        self.around.start_behind(store.socket, store.etcd)
         token_key = kept_secret(self._keys, "token.key")
         self._configs = {
             name: self._member(index, names, store, files, token_key) for index, name in enumerate(names)
@@ -251,16 +308,32 @@ class EmulatedPool:
         for process in started:
             ready = process.wait_ready()
             self.members.append(
-                MemberAddress(process.name, self._reached_at, int(ready["port"]), process.pid)
+                MemberAddress(process.name, reached_at(self.options.host), int(ready["port"]), process.pid)
             )
         for member in self.members:
             wait_until_ready(member, files.ca)
+        apply_objects(self.options.objects, self._call)
+        self.around.start_front(self.members, files.ca)
         servers = {member.name: member.url for member in self.members}
         self._announced = True
         client = None
         if self.options.credentials == "certificate":
             client = make_client_files(files, self._folder, "kubernetes-admin", ["system:masters"])
-        write_kubeconfig(self.kubeconfig, servers, Path(files.ca), client or self._token)
+        write_kubeconfig(
+            self.kubeconfig,
+            servers,
+            Path(files.ca),
+            client or self._token,
+            front=self.around.contexts,
+            control=str(self.control),
+            others=self.parts.others,
+        )
+
+    def _call(self, method: str, path: str, body: bytes, content_type: str) -> tuple[int, bytes]:
+        """A request of the administrator's to the first member."""
+        member = self.members[0]
+        context = ssl.create_default_context(cafile=self._ca)
+        return call(member.host, member.port, context, self._token, method, path, body, content_type)
 
     def _member(
         self, index: int, names: tuple[str, ...], store: PoolStore, files: ServingFiles, token_key: str
@@ -269,8 +342,8 @@ class EmulatedPool:
             name=names[index],
             index=index,
             members=names,
-            store_socket=store.socket,
-            etcd=store.etcd,
+            store_socket=self.around.store_socket_of(names[index], store.socket),
+            etcd=self.around.etcd_of(names[index], store.etcd),
             cert=files.cert,
             key=files.key,
             client_ca=files.ca,
@@ -279,7 +352,7 @@ class EmulatedPool:
             admin_token=self._token,
             token_key=token_key,
             host=self.options.host,
-            port=self.options.port + index if self.options.port else 0,
+            port=self.around.member_port(names[index]),
             cores=self.options.modelled_cores(),
             seed=self.options.seed,
             costs=self.options.costs,
@@ -291,16 +364,23 @@ class EmulatedPool:
             event_ttl_s=self.options.event_ttl_s,
             feature_gates=self.options.feature_gates,
             protobuf_answers=self.options.protobuf_answers,
+            pace=self.options.pace,
         )
 
-    def restart(self, order: RestartOrder) -> None:
-        """End a member and start it again at its address; blocks. What becomes of it is told as events."""
-        process = next(process for process in self._processes if process.name == order.member)
+    def part(self, name: str) -> Part:
+        """One of its processes, and how it is started again. Raises ConfigError where there is none."""
+        if name == BALANCER:
+            return self.around.balancer()
+        if name not in self.options.names:
+            if self._store is None:
+                raise ConfigError(f"{name}: the pool has not been started")
+            return self._store.part(name)
+        process = next(process for process in self._processes if process.name == name)
 
         def start(within_s: float) -> Process | None:
             return self._start_again(process, within_s)
 
-        restart(order, process, start, self._over, self._on_event)
+        return Part(process, start)
 
     def _start_again(self, old: Process, within_s: float) -> Process | None:
         """A member's new process, ready; None where the pool has been stopped. Raises ProcessFailed."""
@@ -331,11 +411,6 @@ class EmulatedPool:
         self._processes.append(process)
         return process
 
-    @property
-    def _reached_at(self) -> str:
-        """Where clients on this machine find members that listen on every address."""
-        return {"0.0.0.0": HOST, "::": "::1"}.get(self.options.host, self.options.host)  # noqa: S104
-
     def _exited(self, process: Process, code: int) -> None:
         self._on_event({"kind": "process-exited", "process": process.name, "code": code})
 
@@ -346,24 +421,3 @@ def check_address(host: str) -> None:
         ipaddress.ip_address(host)
     except ValueError:
         raise ConfigError(f"host: {host!r} is no IP address to listen on") from None
-
-
-def wait_until_ready(member: MemberAddress, ca_file: str, within_s: float = 30.0) -> None:
-    """Ask /readyz until it answers 200. Raises ProcessFailed with the last answer."""
-    context = ssl.create_default_context(cafile=ca_file)
-    deadline = time.monotonic() + within_s
-    last = "no answer"
-    while time.monotonic() < deadline:
-        connection = http.client.HTTPSConnection(member.host, member.port, timeout=5, context=context)
-        try:
-            connection.request("GET", "/readyz")
-            answer = connection.getresponse()
-            last = answer.read().decode("utf-8", "replace")[:200]
-            if answer.status == 200:
-                return
-        except OSError as error:
-            last = str(error)
-        finally:
-            connection.close()
-        time.sleep(0.05)
-    raise ProcessFailed(f"{member.name} at {member.url} did not become ready within {within_s:g} s: {last}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import importlib.util
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from harness.pool.binaries.finding import find_program
 from harness.pool.guardian import Guarded
 from harness.pool.ports import HOST, free_ports
 from harness.pool.process import Process, ProcessFailed, stop_all
@@ -32,26 +32,7 @@ HOW_TO_GET_ONE = (
 def find_etcd(explicit: str = "", environ: Mapping[str, str] = os.environ) -> str:
     """The path of an etcd binary: the one named, or where Kubernetes' own test tools look, or the `etcd` extra's.
     Raises ConfigError that says how to get one."""
-    places = (
-        ("the option", explicit),
-        ("TEST_ASSET_ETCD", environ.get("TEST_ASSET_ETCD", "")),
-        ("KUBEBUILDER_ASSETS", _within(environ.get("KUBEBUILDER_ASSETS", ""))),
-    )
-    for source, path in places:
-        if path and not os.access(path, os.X_OK):
-            raise ConfigError(f"etcd: {path}, of {source}, is no executable file; {HOW_TO_GET_ONE}")
-        if path:
-            return path
-    found = shutil.which("etcd", path=environ.get("PATH")) or _of_the_extra()
-    if found is None:
-        raise ConfigError(f"etcd: there is no binary; {HOW_TO_GET_ONE}")
-    return found
-
-
-def _within(folder: str) -> str:
-    """The folder's etcd, "" where it has none: it may hold other binaries alone."""
-    path = Path(folder) / "etcd"
-    return str(path) if folder and path.exists() else ""
+    return find_program("etcd", explicit, environ, how=HOW_TO_GET_ONE, otherwise=_of_the_extra)
 
 
 def _of_the_extra() -> str | None:
@@ -97,7 +78,7 @@ class EtcdCluster:
         """`durable` False spares the members their fsync: for data that is thrown away. Raises ConfigError."""
         if members not in MEMBERS:
             raise ConfigError(f"etcd: {members} members; 1 or 3 can be started")
-        self._binary = binary
+        self.binary = binary
         self._folder = folder
         self._logs = logs
         self._durable = durable
@@ -133,6 +114,11 @@ class EtcdCluster:
         """Of etcd itself."""
         return int(self._processes[name].ready["pid"])
 
+    @property
+    def pids(self) -> dict[str, int]:
+        """Of those that run, by name."""
+        return {name: self.pid(name) for name in self._processes}
+
     def stop_member(self, name: str) -> None:
         """End one; the others go on, if they are a quorum."""
         self._processes.pop(name).stop()
@@ -143,9 +129,19 @@ class EtcdCluster:
         self._launch(member)
         self._processes[name].wait_ready()
 
+    def process(self, name: str) -> Process:
+        """Of a member, or its guardian, which has ended when it has. Raises ConfigError."""
+        if name not in self._processes:
+            raise ConfigError(f"etcd: no member {name!r} has been started")
+        return self._processes[name]
+
+    def wait_healthy(self, name: str, within_s: float) -> None:
+        """Blocks until a member that was started again is of the quorum. Raises ProcessFailed."""
+        self._wait_healthy(next(member for member in self.members if member.name == name), within_s)
+
     def describe(self) -> dict[str, Any]:
         return {
-            "binary": self._binary,
+            "binary": self.binary,
             "members": [
                 {"name": member.name, "url": member.url, "pid": self.pid(member.name)}
                 for member in self.members
@@ -184,10 +180,10 @@ class EtcdCluster:
             "log-level": "warn",
         }
         given = [f"--{name}={value}" for name, value in arguments.items()]
-        return [self._binary, *given, *(() if self._durable else ("--unsafe-no-fsync",))]
+        return [self.binary, *given, *(() if self._durable else ("--unsafe-no-fsync",))]
 
-    def _wait_healthy(self, member: EtcdMember) -> None:
-        deadline = time.monotonic() + HEALTHY_WITHIN_S
+    def _wait_healthy(self, member: EtcdMember, within_s: float = HEALTHY_WITHIN_S) -> None:
+        deadline = time.monotonic() + within_s
         while not _is_healthy(member):
             process = self._processes[member.name]
             if not process.alive or time.monotonic() > deadline:

@@ -16,6 +16,7 @@ def call(
     method: str,
     path: str,
     body: bytes = b"",
+    content_type: str = "application/json",
 ) -> tuple[int, bytes]:
     """(status, body). `context` None is cleartext. Raises OSError, for what is no HTTP answer too."""
     connection = (
@@ -25,7 +26,7 @@ def call(
     )
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     if body:
-        headers["Content-Type"] = "application/json"
+        headers["Content-Type"] = content_type
     try:
         connection.request(method, path, body=body or None, headers=headers)
         answer = connection.getresponse()

@@ -1,10 +1,11 @@
-"""The kubeconfig of a pool: a context for each member, the first one current."""
+"""The kubeconfig of a pool: a context for each member, and for each address that clients meet before one. The first of
+these is current, or the first member. It says where the pool's supervisor takes orders, too."""
 
 from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -13,6 +14,7 @@ from harness.pool.certificates import ClientFiles, write_private
 from harness.wire.errors import ConfigError
 
 USER = "swarmlet-admin"
+EXTENSION = "swarmlet"
 
 
 def check_kubeconfig_path(path: Path) -> None:
@@ -32,9 +34,20 @@ def _is_ours(path: Path) -> bool:
 
 
 def write_kubeconfig(
-    path: Path, servers: Mapping[str, str], ca_file: Path, credentials: str | ClientFiles
+    path: Path,
+    servers: Mapping[str, str],
+    ca_file: Path,
+    credentials: str | ClientFiles,
+    *,
+    front: Mapping[str, str] | None = None,
+    control: str = "",
+    others: Sequence[str] = (),
 ) -> None:
-    """Write `path` (mode 0600, as it holds the administrator's token or key). `servers`: member name -> https URL."""
+    """Write `path` (mode 0600, as it holds the administrator's token or key). `servers`: member name -> https URL;
+    `front`: so too, of what clients meet before members; `control` is the path of the supervisor's socket, and
+    `others` are the parts beside members that it can disturb."""
+    front = front or {}
+    urls = {**servers, **front}
     ca = _encoded(ca_file)
     if isinstance(credentials, str):
         user = {"token": credentials}
@@ -44,13 +57,19 @@ def write_kubeconfig(
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "current-context": next(iter(servers)),
+        "current-context": next(iter(front or servers)),
         "clusters": [
             {"name": name, "cluster": {"server": url, "certificate-authority-data": ca}}
-            for name, url in servers.items()
+            for name, url in urls.items()
         ],
         "users": [{"name": USER, "user": user}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": USER}} for name in servers],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": USER}} for name in urls],
+        "extensions": [
+            {
+                "name": EXTENSION,
+                "extension": {"control": control, "members": list(servers), "others": list(others)},
+            }
+        ],
     }
     write_private(path, yaml.safe_dump(document, sort_keys=False).encode())
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -72,6 +73,11 @@ class Process:
         return self._popen.pid
 
     @property
+    def program_pid(self) -> int:
+        """Of the program that a guardian runs; of the child itself where it is none."""
+        return int(self.ready.get("pid", self.pid))
+
+    @property
     def alive(self) -> bool:
         return self._popen.poll() is None
 
@@ -91,10 +97,17 @@ class Process:
         if "error" in self.ready:
             raise ConfigError(f"{self.name}: {self.ready['error']}")
         if not self.ready:
-            code = self._popen.poll()
-            why = f"not ready within {within_s:g} s" if code is None else f"ended with exit code {code}"
-            raise ProcessFailed(f"{self.name}: {why}; its log {self.log} ends: {self.tail()}")
+            why = self.how_it_ended() or f"not ready within {within_s:g} s; {self._log_ends()}"
+            raise ProcessFailed(f"{self.name}: {why}")
         return self.ready
+
+    def how_it_ended(self) -> str:
+        """Its exit code and what its log says last; "" while it runs."""
+        code = self._popen.poll()
+        return "" if code is None else f"ended with exit code {code}; {self._log_ends()}"
+
+    def _log_ends(self) -> str:
+        return f"its log {self.log} ends: {self.tail()}"
 
     def ask_to_stop(self) -> None:
         """SIGTERM and end of input; `wait_stopped` follows."""
@@ -118,6 +131,17 @@ class Process:
         if self.alive:
             self._popen.terminate()
         code = self.wait_stopped(within_s)
+        with contextlib.suppress(BrokenPipeError):
+            self._stdin.close()
+        return code
+
+    def kill(self) -> int:
+        """SIGKILL to the program, without a word before; its exit code, or its guardian's."""
+        self.stopping = True
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.program_pid, signal.SIGKILL)
+        code = self.wait_stopped()
         with contextlib.suppress(BrokenPipeError):
             self._stdin.close()
         return code

@@ -1,53 +1,88 @@
-"""Ending an apiserver of a pool and starting it again, as a kubelet does with a static pod whose manifest goes and
-comes back."""
+"""Ending a process of a pool and starting it again, as a kubelet does with a static pod whose manifest goes and comes
+back."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from harness.pool.process import Process, ProcessFailed
+from harness.wire.errors import ConfigError
+from harness.wire.pace import REAL, Pace
 
 GRACE_S = 30.0
 """From SIGTERM to SIGKILL: a pod's terminationGracePeriodSeconds."""
 
+Start = Callable[[float], Process | None]
+"""Another process in the place of one that has ended, ready within so many seconds; None where the pool has been
+stopped. Blocks. Raises ProcessFailed or ConfigError."""
 
-class RestartOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Start the member again `down_s` after it was told to end, or when it has ended, if that takes longer. It has
-    failed when it is not ready `ready_timeout_s` after its start."""
+
+class RestartOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="restart"):
+    """Start the member again `down_s` after it was told to end, or when it has ended, if that takes longer; None: not
+    before somebody says so. It has failed when it is not ready `ready_timeout_s` after its start."""
 
     member: str
-    down_s: float
+    down_s: float | None
     ready_timeout_s: float
+
+
+class Part(NamedTuple):
+    """A process of a pool, and how there is another in its place; `start` None: nothing would be left."""
+
+    process: Process
+    start: Start | None
+
+
+class Over(Protocol):
+    """As a threading.Event."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether nothing shall be started any more."""
+        ...
+
+
+def end_in_order(process: Process, grace_s: float) -> int:
+    """As a kubelet ends a static pod; the exit code."""
+    return process.end(grace_s)
+
+
+def kill(process: Process, _grace_s: float) -> int:
+    """Without a word before; the exit code."""
+    return process.kill()
 
 
 def restart(
     order: RestartOrder,
     process: Process,
-    start: Callable[[float], Process | None],
-    over: threading.Event,
+    start: Start,
+    over: Over,
     say: Callable[[dict[str, Any]], None],
-) -> None:
-    """Carry an order out; blocks. `start(within_s)` gives the new process when it is ready, None where the pool has
-    been stopped, which `over` tells; it raises ProcessFailed. What becomes of the member is said as events:
-    ``member-ended`` with its exit code, then ``member-restarted`` with its pid, or ``member-restart-failed``."""
-    began = time.monotonic()
+    *,
+    end: Callable[[Process, float], int] = end_in_order,
+    pace: Pace = REAL,
+) -> str:
+    """Carry an order out; blocks. What becomes of the member is said as events: ``member-ended`` with its exit code,
+    then ``member-restarted`` with its pid, or ``member-restart-failed``. Why it failed, "" where it did not. `end` is
+    given the process and its seconds of grace; all other times are the model's, at `pace`."""
+    clock = pace.seconds(time.monotonic)
+    began = clock()
 
     def tell(kind: str, **fields: object) -> None:
-        seconds = time.monotonic() - began
+        seconds = clock() - began
         say({"kind": kind, "member": order.member, "seconds": seconds, **fields})
 
-    tell("member-ended", code=process.end(GRACE_S))
-    if over.wait(max(0.0, began + order.down_s - time.monotonic())):
-        return
+    tell("member-ended", code=end(process, pace.real_s(GRACE_S)))
+    if over.wait(None if order.down_s is None else max(0.0, pace.real_s(began + order.down_s - clock()))):
+        return ""
     try:
-        started = start(order.ready_timeout_s)
-    except ProcessFailed as error:
+        started = start(pace.real_s(order.ready_timeout_s))
+    except (ProcessFailed, ConfigError) as error:
         tell("member-restart-failed", error=str(error))
-        return
+        return str(error)
     if started is not None:
-        tell("member-restarted", pid=started.pid)
+        tell("member-restarted", pid=started.program_pid)
+    return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +15,8 @@ from harness.apiserver.process.config import StoreConfig
 from harness.apiserver.store.etcd import EtcdOptions
 from harness.apiserver.store.etcd3.endpoints import EtcdServers
 from harness.pool.etcd import MEMBERS, EtcdCluster, find_etcd
-from harness.pool.process import Process
+from harness.pool.process import READY_WITHIN_S, Process
+from harness.pool.restarts import Part
 from harness.wire.errors import ConfigError, SwarmletError
 
 RESTART_S = 1.0
@@ -94,6 +96,15 @@ class PoolStore(Protocol):
         """Of the one process that there is, if there is one."""
         ...
 
+    @property
+    def processes(self) -> dict[str, int]:
+        """The pids of all that it runs, by name."""
+        ...
+
+    def part(self, name: str) -> Part:
+        """One of its processes. Raises ConfigError where it is none of the pool's own."""
+        ...
+
 
 def make_store(
     options: StoreOptions, config: StoreConfig, folder: Path, logs: Path, on_event: OnEvent
@@ -152,11 +163,27 @@ class EmbeddedStore(_Restarting):
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
-    def start(self) -> None:
+    @property
+    def processes(self) -> dict[str, int]:
+        return {"store": self._process.pid} if self._process else {}
+
+    def part(self, name: str) -> Part:
+        if self._process is None or name != self._process.name:
+            raise ConfigError(f"store: there is no process {name!r}")
+        return Part(self._process, self._start_again if self._config.data_dir else None)
+
+    def _start_again(self, within_s: float) -> Process | None:
+        with self._lock:
+            if self._ending.is_set():
+                return None
+            self.start(within_s)
+            return self._process
+
+    def start(self, within_s: float = READY_WITHIN_S) -> None:
         self._process = Process(
             "store", "harness.apiserver.process.store", self._config, self._log, on_exit=self._exited
         )
-        self._process.wait_ready()
+        self._process.wait_ready(within_s)
 
     def stop(self) -> None:
         self._ending.set()
@@ -197,6 +224,21 @@ class OwnEtcd(_Restarting):
     def pid(self) -> int | None:
         return self.cluster.pid(self.cluster.members[0].name) if len(self.cluster.members) == 1 else None
 
+    @property
+    def processes(self) -> dict[str, int]:
+        return self.cluster.pids
+
+    def part(self, name: str) -> Part:
+        return Part(self.cluster.process(name), partial(self._start_again, name))
+
+    def _start_again(self, name: str, within_s: float) -> Process | None:
+        with self._lock:
+            if self._ending.is_set():
+                return None
+            self.cluster.start_member(name)
+        self.cluster.wait_healthy(name, within_s)
+        return self.cluster.process(name)
+
     def start(self) -> None:
         self.cluster.start()
         self._started = True
@@ -227,6 +269,10 @@ class RunningEtcd:
 
     def __init__(self, servers: EtcdServers) -> None:
         self.etcd: EtcdServers | None = servers
+        self.processes: dict[str, int] = {}
+
+    def part(self, name: str) -> Part:
+        raise ConfigError(f"{name}: this etcd is not the pool's own")
 
     def start(self) -> None:
         """Members say it when they cannot reach it."""

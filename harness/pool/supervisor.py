@@ -16,8 +16,13 @@ from typing import Any
 
 import msgspec
 
+from harness.apiserver.faults.spec import parse_spec
+from harness.pool.backend import OnEvent, Pool
+from harness.pool.balancer.telling import Telling
+from harness.pool.binaries.servers import BinariesPool
+from harness.pool.control import Control, obey
+from harness.pool.disturbances import BeginFault, Disturbances, PoolOrder
 from harness.pool.emulated import EmulatedPool, PoolOptions
-from harness.pool.restarts import RestartOrder
 from harness.wire.errors import SwarmletError
 
 
@@ -43,28 +48,45 @@ class Ending:
         return True
 
 
+def make_pool(options: PoolOptions, on_event: OnEvent) -> Pool:
+    """A pool of the backend that the options name, not yet started. Raises ConfigError."""
+    return (BinariesPool if options.backend == "binaries" else EmulatedPool)(options, on_event)
+
+
 def supervise(
     options: PoolOptions,
     *,
-    on_ready: Callable[[EmulatedPool], None],
-    on_event: Callable[[dict[str, Any]], None],
+    on_ready: Callable[[Pool, Disturbances], None],
+    on_event: OnEvent,
     ended: Ending,
 ) -> None:
-    """Run a pool until `ended` is set or a signal comes. Call from the main thread."""
+    """Run a pool, with the faults that it begins with, until `ended` is set or a signal comes. Call from the main
+    thread."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         ended.set()
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, end)
-    pool = EmulatedPool(options, on_event)
+    pool = make_pool(options, on_event)
+    disturbances = Disturbances(pool, on_event, options.pace)
+    control: Control | None = None
     try:
         pool.start()
+        control = Control(pool.control, disturbances)
         if not ended.is_set():
-            on_ready(pool)
+            on_ready(pool, disturbances)
+            for spec in map(parse_spec, options.faults):
+                if spec.of_pool:
+                    disturbances.begin(spec)
+        telling = Telling(pool.around.balanced, on_event) if options.balancer.kind else None
         while not ended.wait(1.0):  # in slices: a signal handler runs only between waits on some platforms
-            pass
+            if telling is not None:
+                telling.look()
     finally:
+        if control is not None:
+            control.close()
+        disturbances.close()
         pool.stop()
 
 
@@ -95,23 +117,32 @@ class _AfterReady:
                 self._held.append(event)
 
 
+def _obey(disturbances: Disturbances, order: PoolOrder, tell: OnEvent) -> None:
+    """An order of our parent's; what cannot be is an event, as what comes of it is."""
+    try:
+        obey(disturbances, order)
+    except SwarmletError as error:
+        if isinstance(order, BeginFault):
+            tell({"kind": "fault-failed", "member": "pool", "fault": order.fault, "error": str(error)})
+
+
 def main() -> None:
     options = msgspec.json.decode(sys.stdin.buffer.readline(), type=PoolOptions)
     ended = Ending()
-    running: list[EmulatedPool] = []
+    running: list[Disturbances] = []
 
     def follow_parent() -> None:
         for line in sys.stdin.buffer:
-            order = msgspec.json.decode(line, type=RestartOrder)
-            for pool in running:
-                threading.Thread(target=pool.restart, args=(order,), daemon=True).start()
+            order = msgspec.json.decode(line, type=PoolOrder)
+            for disturbances in running:
+                threading.Thread(target=_obey, args=(disturbances, order, events), daemon=True).start()
         ended.set()
 
-    threading.Thread(target=follow_parent, daemon=True).start()
     events = _AfterReady(say)
+    threading.Thread(target=follow_parent, daemon=True).start()
 
-    def ready(pool: EmulatedPool) -> None:
-        running.append(pool)
+    def ready(pool: Pool, disturbances: Disturbances) -> None:
+        running.append(disturbances)
         events.ready(pool.describe())
 
     try:

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from harness.pool.control import Control
+from harness.pool.disturbances import Disturbances
 from harness.pool.emulated import EmulatedPool, PoolOptions
 
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[EmulatedPool]:
-    """Three members as fast as this machine, with a kubeconfig in a folder that is short and the module's own."""
+    """Three members as fast as this machine, with a kubeconfig in a folder that is short and the module's own, and what
+    their supervisor would listen to."""
     folder = Path(tempfile.mkdtemp(prefix="swt-"))
     events: list[object] = []
     options = PoolOptions(
@@ -22,9 +25,13 @@ def pool() -> Iterator[EmulatedPool]:
     )
     started = EmulatedPool(options, events.append)
     started.start()
+    disturbances = Disturbances(started, events.append)
+    control = Control(started.control, disturbances)
     try:
         yield started
     finally:
+        control.close()
+        disturbances.close()
         started.stop()
         logs = "".join(path.read_text() for path in sorted((folder / "logs").iterdir()))
         shutil.rmtree(folder)

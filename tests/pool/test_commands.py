@@ -119,7 +119,8 @@ def test_each_kind_is_described(command: Command) -> None:
         (("fault", "goaway", "--member", "member-9"), "no member 'member-9'"),
         (("fault", "list", "--member", "member-9"), "no member 'member-9'"),
         (("fault", "list", "chance=1"), "takes no options"),
-        (("fault", "pause"), "needs an end"),
+        (("fault", "kill", "--member", "member-9"), "no member 'member-9'"),
+        (("fault", "kill", "step=x"), "begins now"),
     ],
 )
 def test_what_cannot_be_is_one_line(command: Command, arguments: tuple[str, ...], words: str) -> None:
@@ -149,7 +150,7 @@ def test_a_pool_is_found_by_the_run_that_owns_it(pool: EmulatedPool, tmp_path: P
         app, ["fault", "list", "--run", str(tmp_path / "emulated")]
     )
     assert done.output == "no faults are active\n"
-    assert "no emulated pool" in str(invoke("status", "--run", str(tmp_path / "existing")))
+    assert "no pool of its own" in str(invoke("status", "--run", str(tmp_path / "existing")))
 
 
 def test_members_that_do_not_answer_or_refuse_are_told_apart_from_those_that_did() -> None:

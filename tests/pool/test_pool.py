@@ -18,6 +18,8 @@ import psutil
 import pytest
 import yaml
 
+from tests.pool.balancer import standin
+
 pytestmark = pytest.mark.slow
 
 UP = [sys.executable, "-c", "from harness.cli import main; main()", "pool", "up", "--cores", "host"]
@@ -192,6 +194,28 @@ def test_a_killed_pool_takes_its_processes_along_and_its_kubeconfig_may_be_overw
         again.end(signal.SIGTERM)
     finally:
         again.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_members_that_stand_still_links_and_a_balancer_end_with_the_pool(folder: Path, number: int) -> None:
+    balancer = ("--balancer", "haproxy", "--balancer-binary", standin.install(folder / "bin"))
+    links = ("--link", "clients,balancer", "--link", "member-0,store")
+    up = Up(folder, "--members", "2", *balancer, *links, "--fault", "pause member=member-1")
+    try:
+        up.wait_for("member-1: fault pause")
+        deadline = time.monotonic() + 20
+        pid = int(re.search(r"member-1\s+\S+\s+(\d+)", up.output)[1])  # type: ignore[index]
+        while psutil.Process(pid).status() != psutil.STATUS_STOPPED:
+            assert time.monotonic() < deadline, "the member goes on"
+            time.sleep(0.02)
+        assert "clients reach balancer at https://127.0.0.1:" in up.output
+        up.children = psutil.Process(up.process.pid).children(recursive=True)
+        assert (
+            len(up.children) == 8
+        )  # the store, two members, two of links, HAProxy and its guardian, the pause
+        assert up.end(number) == (0 if number == signal.SIGTERM else -number)
+    finally:
+        up.close()
 
 
 def test_a_lost_member_is_said_and_the_others_go_on(folder: Path) -> None:

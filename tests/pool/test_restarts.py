@@ -15,9 +15,12 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.pool import restarts
+from harness.pool.disturbances import Disturbances
 from harness.pool.emulated import EmulatedPool, PoolOptions
 from harness.pool.process import Process, ProcessFailed
 from harness.pool.restarts import GRACE_S, RestartOrder, restart
+from harness.wire.pace import Pace
 
 ORDER = RestartOrder("member-0", 0.0, 5.0)
 
@@ -49,7 +52,7 @@ def test_a_member_ends_and_is_started_again() -> None:
 
     def start(within_s: float) -> object:
         within.append(within_s)
-        return SimpleNamespace(pid=77)
+        return SimpleNamespace(program_pid=77)
 
     assert carried_out(process, start) == [
         {"kind": "member-ended", "member": "member-0", "code": -9},
@@ -79,6 +82,29 @@ def test_a_pool_that_is_stopped_meanwhile_starts_nothing(stopped: str) -> None:
     said = carried_out(FakeProcess(), lambda within_s: started.append(within_s), over)
     assert [event["kind"] for event in said] == ["member-ended"]
     assert started == ([] if over.is_set() else [5.0])
+
+
+def test_at_a_pace_every_time_of_an_order_is_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [80.0]
+    waited: list[float | None] = []
+    within: list[float] = []
+    said: list[dict[str, Any]] = []
+    monkeypatch.setattr(restarts, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def wait(timeout: float | None = None) -> bool:
+        waited.append(timeout)
+        now[0] += timeout or 0.0
+        return False
+
+    def start(within_s: float) -> object:
+        within.append(within_s)
+        return SimpleNamespace(program_pid=77)
+
+    process: Any = FakeProcess()
+    over: Any = SimpleNamespace(wait=wait)
+    restart(RestartOrder("member-0", 6.0, 5.0), process, start, over, said.append, pace=Pace(4.0))  # type: ignore[arg-type]
+    assert (process.grace_s, waited, within) == (4 * GRACE_S, [24.0], [20.0])
+    assert [event["seconds"] for event in said] == [0.0, 6.0]
 
 
 # ---- real processes ------------------------------------------------------------------------------------------------
@@ -115,15 +141,17 @@ def test_a_restarted_member_has_its_address_and_its_objects(pool: EmulatedPool) 
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}}
     assert ask(pool, "POST", "/api/v1/namespaces", namespace)[0] == 201
     before = pool.members[0]
-    pool.restart(RestartOrder("member-0", 0.1, 60.0))
     said: list[dict[str, Any]] = pool.said  # type: ignore[attr-defined]
+    Disturbances(pool, said.append).restart(RestartOrder("member-0", 0.1, 60.0))
     assert [(event["kind"], event["member"]) for event in said] == [
+        ("fault-started", "member-0"),
         ("member-ended", "member-0"),
         ("member-restarted", "member-0"),
+        ("fault-ended", "member-0"),
     ]
     after = pool.members[0]
     assert (after.name, after.host, after.port) == (before.name, before.host, before.port)
-    assert after.pid == said[1]["pid"] != before.pid
+    assert after.pid == said[2]["pid"] != before.pid
     assert not _alive(before.pid)
     assert ask(pool, "GET", "/api/v1/namespaces/kept")[0] == 200
 
@@ -149,3 +177,6 @@ def test_ending_a_process_leaves_its_input_open_until_it_has_ended(tmp_path: Pat
     process = Process("stubborn", "stubborn", {}, tmp_path / "log", environ=environ)
     process.wait_ready()
     assert process.end(0.2) == -9
+    again = Process("stubborn", "stubborn", {}, tmp_path / "log", environ=environ)
+    again.wait_ready()
+    assert again.kill() == -9

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.apiserver.clock import Clock, Timer
 from harness.apiserver.exchange import Exchange
-from harness.apiserver.faults.kinds import KINDS, Fault
+from harness.apiserver.faults.kinds import MEMBER_KINDS, AnyFault, Fault
 from harness.apiserver.faults.spec import FaultSpec, check_length
 from harness.apiserver.metrics.families import Metrics
 from harness.apiserver.metrics.text import Counter
@@ -29,7 +29,7 @@ class Running:
     __slots__ = ("_counter", "end", "fault", "for_s", "hits", "id", "rng", "started_wall_s", "timer")
 
     def __init__(
-        self, id_: int, fault: Fault, for_s: float | None, rng: Random, counter: Counter, wall_s: float
+        self, id_: int, fault: AnyFault, for_s: float | None, rng: Random, counter: Counter, wall_s: float
     ) -> None:
         self.id = id_
         self.fault = fault
@@ -82,7 +82,7 @@ class Faults:
         """`begin(fault, running)` does a fault of this kind and returns what undoes it. It may raise ConfigError."""
         self._begin[str(kind.__struct_config__.tag)] = begin  # type: ignore[attr-defined]
 
-    def begin(self, fault: Fault, for_s: float | None = None) -> Running:
+    def begin(self, fault: AnyFault, for_s: float | None = None) -> Running:
         """Raises ConfigError where this member cannot do it."""
         check_length(fault, for_s)
         begin = self._begin.get(fault.kind)
@@ -150,7 +150,7 @@ def serve(faults: Faults, exchange: Exchange) -> tuple[int, str, bytes]:
     be done is one line of text."""
     method = exchange.method
     if method == "GET":
-        return _json({"faults": [running.describe() for running in faults], "kinds": list(KINDS)})
+        return _json({"faults": [running.describe() for running in faults], "kinds": list(MEMBER_KINDS)})
     if method == "DELETE":
         return _json({"ended": faults.clear()})
     if method != "POST":

@@ -1,7 +1,8 @@
 """Every kind of fault as a value; a kind's name is its tag, a field's name its option.
 
 Fields that end in ``_s`` are seconds; on a command line they are durations (``50ms``). `chance` is drawn for each
-request, `share` once for each connection or watch.
+request, `share` once for each connection or watch. The kinds here are done by a member itself; `poolkinds` has those
+that are done to it.
 """
 
 from __future__ import annotations
@@ -10,25 +11,14 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-MAX_DELAY_S = 3600.0
+from harness.apiserver.faults.base import MAX_DELAY_S, FaultBase, within
+from harness.apiserver.faults.poolkinds import POOL_KINDS, PoolFault
+
 MAX_SKEW_S = 10 * 365 * 86400.0
 STATUSES = (429, 500, 502, 503, 504)
 
 
-class _Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", rename="kebab"):
-    """`instant`: it happens once and has no end. `of_store`: of what all members share, so one member's is enough.
-    `summary` is one line for whoever chooses."""
-
-    instant: ClassVar[bool] = False
-    of_store: ClassVar[bool] = False
-    summary: ClassVar[str] = ""
-
-    @property
-    def kind(self) -> str:
-        return str(self.__struct_config__.tag)
-
-
-class _RequestFault(_Fault, frozen=True):
+class _RequestFault(FaultBase, frozen=True):
     """For requests of resources alone; empty `verbs` and `resources` are all. A resource is written ``pods``,
     ``deployments.apps`` or ``pods/status``."""
 
@@ -37,7 +27,7 @@ class _RequestFault(_Fault, frozen=True):
     resources: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _within("chance", self.chance, 0.0, 1.0)
+        within("chance", self.chance, 0.0, 1.0)
 
 
 class GoAway(_RequestFault, frozen=True, tag="goaway"):
@@ -68,7 +58,7 @@ class ErrorAnswer(_RequestFault, frozen=True, tag="error"):
         if self.status not in STATUSES:
             raise ValueError(f"status is {self.status}; allowed are {', '.join(map(str, STATUSES))}")
         if self.retry_after_s is not None:
-            _within("retry-after", self.retry_after_s, 0, MAX_DELAY_S)
+            within("retry-after", self.retry_after_s, 0, MAX_DELAY_S)
 
 
 class SlowAnswer(_RequestFault, frozen=True, tag="slow"):
@@ -80,8 +70,8 @@ class SlowAnswer(_RequestFault, frozen=True, tag="slow"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _within("median", self.median_s, 1e-6, MAX_DELAY_S)
-        _within("sigma", self.sigma, 0.0, 5.0)
+        within("median", self.median_s, 1e-6, MAX_DELAY_S)
+        within("sigma", self.sigma, 0.0, 5.0)
 
 
 class CutWatch(_RequestFault, frozen=True, tag="cut-watch"):
@@ -93,7 +83,7 @@ class CutWatch(_RequestFault, frozen=True, tag="cut-watch"):
     how: Literal["end", "reset"] = "end"
 
 
-class StallConnections(_Fault, frozen=True, tag="stall"):
+class StallConnections(FaultBase, frozen=True, tag="stall"):
     """`what`: ``data`` holds DATA back as if the windows were closed (headers, PING answers and WINDOW_UPDATEs go
     out); ``all`` sends nothing at all. New connections are free of it."""
 
@@ -102,46 +92,40 @@ class StallConnections(_Fault, frozen=True, tag="stall"):
     what: Literal["data", "all"] = "data"
 
     def __post_init__(self) -> None:
-        _within("share", self.share, 0.0, 1.0)
+        within("share", self.share, 0.0, 1.0)
 
 
-class DropConnections(_Fault, frozen=True, tag="drop-connections"):
+class DropConnections(FaultBase, frozen=True, tag="drop-connections"):
     instant: ClassVar[bool] = True
     summary: ClassVar[str] = "a share of the open connections is reset (TCP RST)"
     share: float = 1.0
 
     def __post_init__(self) -> None:
-        _within("share", self.share, 0.0, 1.0)
+        within("share", self.share, 0.0, 1.0)
 
 
-class RefuseConnections(_Fault, frozen=True, tag="refuse-connections"):
+class RefuseConnections(FaultBase, frozen=True, tag="refuse-connections"):
     summary: ClassVar[str] = "new connections are refused"
 
 
-class PauseMember(_Fault, frozen=True, tag="pause"):
-    """As SIGSTOP: sockets stay open and take what comes. Its etcd member goes on."""
-
-    summary: ClassVar[str] = "the member's process stands still, at most 60 s"
-
-
-class SlowStore(_Fault, frozen=True, tag="slow-store"):
+class SlowStore(FaultBase, frozen=True, tag="slow-store"):
     summary: ClassVar[str] = "each commit and each linearizable read of etcd takes so much longer"
     of_store: ClassVar[bool] = True
     write_s: float = msgspec.field(default=0.05, name="write")
     read_s: float = msgspec.field(default=0.0, name="read")
 
     def __post_init__(self) -> None:
-        _within("write", self.write_s, 0.0, 60.0)
-        _within("read", self.read_s, 0.0, 60.0)
+        within("write", self.write_s, 0.0, 60.0)
+        within("read", self.read_s, 0.0, 60.0)
 
 
-class Compact(_Fault, frozen=True, tag="compact"):
+class Compact(FaultBase, frozen=True, tag="compact"):
     instant: ClassVar[bool] = True
     of_store: ClassVar[bool] = True
     summary: ClassVar[str] = "etcd is compacted to its newest revision"
 
 
-class ClockSkew(_Fault, frozen=True, tag="clock-skew"):
+class ClockSkew(FaultBase, frozen=True, tag="clock-skew"):
     """What the member writes or compares as a time of day: timestamps, tokens' ends, the Date header. Its timers run
     on."""
 
@@ -149,17 +133,17 @@ class ClockSkew(_Fault, frozen=True, tag="clock-skew"):
     by_s: float = msgspec.field(default=60.0, name="by")
 
     def __post_init__(self) -> None:
-        _within("by", self.by_s, -MAX_SKEW_S, MAX_SKEW_S)
+        within("by", self.by_s, -MAX_SKEW_S, MAX_SKEW_S)
 
 
-class StallInformer(_Fault, frozen=True, tag="stall-informer"):
+class StallInformer(FaultBase, frozen=True, tag="stall-informer"):
     """With `relist` its watches break, and each begins anew with a list."""
 
     summary: ClassVar[str] = "the node authorizer's informer delivers nothing, then everything"
     relist: bool = False
 
 
-class LagInformer(_Fault, frozen=True, tag="lag-informer"):
+class LagInformer(FaultBase, frozen=True, tag="lag-informer"):
     """A lognormal lag for each event."""
 
     summary: ClassVar[str] = "the node authorizer's informer is late"
@@ -167,11 +151,11 @@ class LagInformer(_Fault, frozen=True, tag="lag-informer"):
     sigma: float = 0.5
 
     def __post_init__(self) -> None:
-        _within("median", self.median_s, 0.0, MAX_DELAY_S)
-        _within("sigma", self.sigma, 0.0, 5.0)
+        within("median", self.median_s, 0.0, MAX_DELAY_S)
+        within("sigma", self.sigma, 0.0, 5.0)
 
 
-class CorruptCache(_Fault, frozen=True, tag="corrupt-cache"):
+class CorruptCache(FaultBase, frozen=True, tag="corrupt-cache"):
     """`how`: an object is missing, has other bytes, or an older resourceVersion. It stays until the cache is filled
     anew or the object changes."""
 
@@ -190,7 +174,6 @@ Fault: TypeAlias = (
     | StallConnections
     | DropConnections
     | RefuseConnections
-    | PauseMember
     | SlowStore
     | Compact
     | ClockSkew
@@ -200,7 +183,7 @@ Fault: TypeAlias = (
 )
 RequestFault: TypeAlias = GoAway | ResetStream | ErrorAnswer | SlowAnswer | CutWatch
 
-KINDS: dict[str, Any] = {
+MEMBER_KINDS: dict[str, Any] = {
     str(type_.__struct_config__.tag): type_
     for type_ in (
         GoAway,
@@ -211,7 +194,6 @@ KINDS: dict[str, Any] = {
         StallConnections,
         DropConnections,
         RefuseConnections,
-        PauseMember,
         SlowStore,
         Compact,
         ClockSkew,
@@ -221,7 +203,5 @@ KINDS: dict[str, Any] = {
     )
 }
 
-
-def _within(name: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        raise ValueError(f"{name} is {value:g}; allowed is {least:g} to {most:g}")
+KINDS: dict[str, Any] = {**MEMBER_KINDS, **POOL_KINDS}
+AnyFault: TypeAlias = Fault | PoolFault

@@ -1,8 +1,7 @@
-"""Faults that are done to parts of a member: its store, its caches, its informer, its clock, its whole process."""
+"""Faults that are done to parts of a member: its store, its caches, its informer, its clock."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from random import Random
 from typing import Protocol, TypeVar
@@ -16,7 +15,6 @@ from harness.apiserver.faults.kinds import (
     Compact,
     CorruptCache,
     LagInformer,
-    PauseMember,
     SlowStore,
     StallInformer,
 )
@@ -25,9 +23,6 @@ from harness.apiserver.store.core import Compacted, StoreError
 from harness.wire.errors import ConfigError
 
 T = TypeVar("T")
-
-PAUSE_AFTER_S = 0.05
-"""So long after it was ordered a pause begins, so that the order is answered."""
 
 
 # ---- the store -----------------------------------------------------------------------------------------------------
@@ -107,7 +102,7 @@ def disturb_informer(faults: Faults, informer: Informer) -> None:
     faults.provide(LagInformer, lag)
 
 
-# ---- the process ---------------------------------------------------------------------------------------------------
+# ---- the clock -----------------------------------------------------------------------------------------------------
 class SkewedClock:
     """A clock whose time of day may be wrong. Everything else is the clock's that it wraps."""
 
@@ -123,11 +118,7 @@ class SkewedClock:
         return self._wall() + self.skew_s
 
 
-def disturb_process(
-    faults: Faults, clock: SkewedClock, stand_still: Callable[[float], object] = time.sleep
-) -> None:
-    """Provide clock skew and pauses. `stand_still(seconds)` blocks the process and all that it serves."""
-
+def disturb_clock(faults: Faults, clock: SkewedClock) -> None:
     def skew(fault: ClockSkew, _: Running) -> Callable[[], None]:
         clock.skew_s += fault.by_s
 
@@ -136,9 +127,4 @@ def disturb_process(
 
         return end
 
-    def pause(_: PauseMember, running: Running) -> Callable[[], None]:
-        assert running.for_s is not None, "a pause has an end"
-        return clock.call_at(clock.now() + PAUSE_AFTER_S, stand_still, running.for_s).cancel
-
     faults.provide(ClockSkew, skew)
-    faults.provide(PauseMember, pause)
