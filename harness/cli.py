@@ -17,7 +17,9 @@ from harness.experiment.commands import RUNS
 from harness.load.cluster import commands as cluster_commands
 from harness.load.commandline import PassingCommand
 from harness.load.scenariocommands import app as scenario_app
+from harness.manifests import commands as manifest_commands
 from harness.pool.commands import app as pool_app
+from harness.sizing import commands as sizing_commands
 from harness.wire.errors import SwarmletError
 
 app = typer.Typer(
@@ -31,6 +33,8 @@ app.add_typer(scenario_app, name="scenario")
 app.add_typer(bench_app, name="bench")
 experiment_commands.add_to(app)
 cluster_commands.add_to(app)
+sizing_commands.add_to(app)
+manifest_commands.add_to(app)
 console = Console()
 
 

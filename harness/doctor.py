@@ -12,6 +12,9 @@ from dataclasses import dataclass
 
 import psutil
 
+from harness.pool.binaries.finding import APISERVER, find_programs
+from harness.wire.errors import ConfigError
+
 FILES_PER_KUBELET = 3  # its connection at both ends, and the store's or a second connection's
 BYTES_PER_KUBELET = 1_200_000  # client and emulated server together, measured at 500 kubelets (docs/model.md)
 KUBELETS_PER_CORE = 500  # with an emulated pool on the same cores
@@ -96,4 +99,12 @@ def _tools() -> list[Finding]:
     for tool, meaning in (("kubectl", "looking at a pool by hand"), ("git", "the commit in a run's record")):
         path = shutil.which(tool)
         found.append(Finding(path is not None, tool, path or "not on PATH", meaning))
-    return found
+    return [*found, _apiserver()]
+
+
+def _apiserver() -> Finding:
+    try:
+        path = find_programs().apiserver
+    except ConfigError:
+        path = ""
+    return Finding(bool(path), APISERVER, path or "not found", "pools of real apiservers (docs/binaries.md)")

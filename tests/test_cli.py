@@ -142,9 +142,21 @@ def test_open_files_are_said_in_kubelets(
 
 
 def test_a_tool_that_is_missing_is_named_and_not_required(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor.shutil, "which", lambda _: None)
+    monkeypatch.setattr(doctor.shutil, "which", lambda *_, **__: None)
     found = finding("kubectl")
     assert (found.ok, found.required, found.here) == (False, False, "not on PATH")
+
+
+def test_a_real_apiserver_is_looked_for_as_a_pool_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TEST_ASSET_KUBE_APISERVER", raising=False)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = finding("kube-apiserver")
+    assert (found.ok, found.required, found.here) == (False, False, "not found")
+    (tmp_path / "kube-apiserver").touch(mode=0o755)
+    assert finding("kube-apiserver").here == str(tmp_path / "kube-apiserver")
 
 
 def test_no_loopback_is_required_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,14 +44,15 @@ _FIELDS = {
 }
 
 
-def parse_gates(text: str) -> dict[str, bool]:
+def parse_gates(text: str, *, any_gate: bool = False) -> dict[str, bool]:
     """The form of kube-apiserver's flag: ``ListFromCacheSnapshot=false,DetectCacheInconsistency=true``; "" is none.
-    Raises ConfigError."""
+    With `any_gate` those that only a real one knows too. Raises ConfigError."""
     gates: dict[str, bool] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = item.partition("=")
         if not equals or value.lower() not in ("true", "false"):
             raise ConfigError(f"feature-gates: {item!r} is not NAME=true or NAME=false")
         gates[name.strip()] = value.lower() == "true"
-    FeatureGates.parse(gates)
+    if not any_gate:
+        FeatureGates.parse(gates)
     return gates

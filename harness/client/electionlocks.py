@@ -6,6 +6,7 @@ v4.0.0 (lib/leaderelection/resourcelock/provisionpvclock.go).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -68,11 +69,14 @@ _decode_record = msgspec.json.Decoder(Record).decode
 
 
 class LeaseLock:
-    """A Lease called `name`."""
+    """A Lease called `name`, with `labels` where it is made here."""
 
-    __slots__ = ("_client", "_metadata", "_name", "_namespace", "record")
+    __slots__ = ("_client", "_labels", "_metadata", "_name", "_namespace", "record")
 
-    def __init__(self, namespace: str, name: str, client: str) -> None:
+    def __init__(
+        self, namespace: str, name: str, client: str, labels: Mapping[str, str] | None = None
+    ) -> None:
+        self._labels = dict(labels or {})
         self._namespace = namespace
         self._name = name
         self._client = client
@@ -83,7 +87,10 @@ class LeaseLock:
         return get_(LEASES, self._namespace, self._name, client=self._client)
 
     def create(self, record: Record) -> Request:
-        body = self._body({"name": self._name, "namespace": self._namespace}, record)
+        metadata: dict[str, Any] = {"name": self._name, "namespace": self._namespace}
+        if self._labels:
+            metadata["labels"] = self._labels
+        body = self._body(metadata, record)
         return create_(LEASES, self._namespace, body, client=self._client)
 
     def update(self, record: Record) -> Request:

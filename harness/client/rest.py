@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from math import inf
+from math import ceil, inf
 
 import msgspec
 
@@ -169,6 +169,12 @@ class Rest:
         call.acts_at = now + delay_s
         labels = (("verb", call.request.verb), ("name", call.request.name))
         out.append(Sample("client_throttled_ms", delay_s * 1000.0, labels))
+        assert bucket is not None
+        out.append(
+            Sample(
+                "client_queue_depth", float(ceil(delay_s * bucket.qps)), (("client", call.request.client),)
+            )
+        )
         out.append(Arm((_TIMER, key), call.acts_at))
 
     def _fired(self, key: Key, now: float) -> list[Action]:

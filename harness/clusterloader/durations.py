@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Sequence
 
+from harness.wire.errors import ConfigError
+
 _UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 
@@ -31,6 +33,14 @@ def parse_duration(text: str) -> Seconds:
             f"invalid duration {text!r}: allowed are numbers with a unit, as in 1h30m, 5m, 2.5s, 300ms"
         )
     return Seconds(sign * total)
+
+
+def option_seconds(flag: str, text: str) -> float:
+    """Seconds of a duration that an option of a command gives. Raises ConfigError."""
+    try:
+        return float(parse_duration(text))
+    except ValueError as error:
+        raise ConfigError(f"{flag} {text}: {error}") from None
 
 
 def quantile(ordered: Sequence[float], percent: int) -> float:

@@ -162,7 +162,7 @@ class ClusterLoader:
             name=config.name,
             config=str(config.path),
             nodes=config.nodes,
-            steps=[_step_name(step) for step in config.steps],
+            steps=[step_name(step) for step in config.steps],
             namespaces=config.namespace.number,
             prefix=self._prefix,
         )
@@ -189,7 +189,7 @@ class ClusterLoader:
     async def _steps(self) -> None:
         for number, step in enumerate(self._config.steps, 1):
             start = self._runtime.now
-            name = _step_name(step)
+            name = step_name(step)
             kind = "phases" if step.phases else "measurements"
             self._runtime.note("step-started", number=number, name=name, what=kind)
             parts = await self._step(step, name, number - 1)
@@ -307,5 +307,5 @@ class ClusterLoader:
         self._finished = True
 
 
-def _step_name(step: Step) -> str:
+def step_name(step: Step) -> str:
     return step.name or _UNNAMED

@@ -18,7 +18,7 @@ import msgspec
 from harness.compare.run import Run
 
 OF_THE_SAMPLE = frozenset(
-    {"record", "arm", "sample", "run", "seed", "kubeconfig", "prometheus.url"}
+    {"record", "arm", "sample", "run", "seed", "kubeconfig", "prometheus.url", "pace.origin_s"}
     | {f"pool.{name}" for name in ("seed", "logs", "port", "kubeconfig")}
 )
 """Options that name a run or its places; seeds are compared over all samples."""
@@ -28,12 +28,32 @@ FOLLOWS = {
     "pool.faults": ("faults",),
     "scenario": ("scenario.resolved",),
     "overrides": ("scenario.resolved",),
-    **dict.fromkeys(("host", "kubeconfig", "endpoints", "cluster.context"), ("target",)),
+    **dict.fromkeys(("host", "kubeconfig", "endpoints", "cluster.context", "pool.backend"), ("target",)),
+    "pool.binaries.folder": ("target.binaries",),
+    **dict.fromkeys(
+        ("pool.store.etcd_servers", "pool.store.etcd_binary"), ("target.store", "target.binaries.etcd")
+    ),
+    "pool.store.data_dir": ("target.store",),
+    "pool.balancer.kind": ("target.balancer",),
 }
 """What else in a record differs where such a setting does. Of two clusters `target` is what they say of themselves;
 their versions are no part of it."""
 LOAD_PER_CORE = 0.75
 """Load average at a run's start, a core, from which on something else was at work on the host."""
+_OF_ONE_POOL = (
+    "members",
+    "options",
+    "kubeconfig",
+    "store_pid",
+    "processes",
+    "flags",
+    "command_lines",
+    "signs",
+    "notes",
+    "front",
+    "links",
+)
+"""What a target says of its own processes, ports and files, and what follows from the record's arguments alone."""
 _UNTOLD = "–"
 _COUNTED = ("_total", "_bucket", "_sum", "_count")
 
@@ -62,9 +82,10 @@ def guard(arms: Arms, declared: Collection[str] = ()) -> list[Finding]:
     ]
     arms = {name: runs for name, runs in arms.items() if runs}
     found = [*_without_consequences(list(_settings(arms, declared))), *_seeds(arms)]
-    found += _counts(
-        arms, "restarts of apiservers", _restarts, "caches, counters and open watches are lost with one"
-    )
+    if not _declares("faults", declared):  # some of which restart them
+        found += _counts(
+            arms, "restarts of apiservers", _restarts, "caches, counters and open watches are lost with one"
+        )
     found += _counts(
         arms, "processes that ended unasked", _exits, "without one, a run measures something else"
     )
@@ -79,12 +100,10 @@ def settings_of(run: Run) -> dict[str, str]:
     manifest = run.manifest
     found = dict(flat("", manifest.arguments.get("options", {})))
     found.update(flat("version", manifest.versions))
-    target = {
-        key: value
-        for key, value in manifest.target.items()
-        if key not in ("members", "options", "kubeconfig", "store_pid")
-    }
+    target = {key: value for key, value in manifest.target.items() if key not in _OF_ONE_POOL}
     found.update(flat("target", target))
+    if "target.store.members" in found:  # of etcd, with their addresses
+        found["target.store.members"] = str(len(manifest.target["store"]["members"]))
     found["target.members"] = str(len(manifest.target.get("members", ())))
     found.update(flat("host", {key: manifest.host.get(key) for key in ("system", "cores", "memory_bytes")}))
     found["nodes"] = str(manifest.nodes)
@@ -183,7 +202,7 @@ def _restarts(run: Run) -> int:
 
 
 def _exits(run: Run) -> int:
-    return sum(event["kind"] == "process-exited" for event in run.events)
+    return sum(event["kind"] in ("process-exited", "component-ended", "worker-lost") for event in run.events)
 
 
 def _faults(run: Run) -> int:

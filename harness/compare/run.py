@@ -257,7 +257,7 @@ class Run:
     ) -> dict[str, float]:
         """A quantile for each value of label `by`, of the samples whose labels match."""
         rows = self.samples_of(user, name, where or {})
-        return _quantiles(rows, q, rows["labels"].map(lambda labels: _labels(labels).get(by, "")))
+        return _quantiles(rows, q, rows["labels"].map(lambda labels: label(labels, by)))
 
     def sample_quantiles_over_time(
         self, user: str, name: str, q: float, by: str, where: Mapping[str, str], window_s: float
@@ -265,7 +265,7 @@ class Run:
         """`sample_quantiles_ms` of each window with samples, by the middle of the window (seconds since the load phase
         began). A sample is of the time at which its worker reported it, up to 3 s late."""
         rows = self.samples_of(user, name, where)
-        values = rows["labels"].map(lambda labels: _labels(labels).get(by, ""))
+        values = rows["labels"].map(lambda labels: label(labels, by))
         windows = (rows["t"] - self.load_began) // window_s
         return {
             (float(window) + 0.5) * window_s: _quantiles(
@@ -281,7 +281,7 @@ class Run:
     def sample_counts(self, user: str, name: str, by: str) -> dict[str, int]:
         """How many samples there are for each value of label `by`."""
         rows = self.samples_of(user, name)
-        counts = rows.groupby(rows["labels"].map(lambda labels: _labels(labels).get(by, "")))["count"].sum()
+        counts = rows.groupby(rows["labels"].map(lambda labels: label(labels, by)))["count"].sum()
         return {str(value): int(count) for value, count in counts.items()}
 
     def sample_sum(self, user: str, name: str, where: Mapping[str, str] | None = None) -> float:
@@ -306,6 +306,11 @@ class Run:
             return rows
         chosen = {labels for labels in rows["labels"].unique() if matches(_labels(labels), where)}
         return rows[rows["labels"].isin(chosen)]
+
+
+def label(text: str, name: str) -> str:
+    """Of a sample's labels one, "" where it has none of that name."""
+    return _labels(text).get(name, "")
 
 
 def _labels(text: str) -> dict[str, str]:

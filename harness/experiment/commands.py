@@ -40,6 +40,14 @@ Resume = Annotated[
         "--resume", help="go on with the samples that are missing, of --name or the last one of this file"
     ),
 ]
+Backend = Annotated[
+    str,
+    typer.Option(
+        help="of every arm, instead of the file's: emulated, binaries (docs/binaries.md), existing",
+        metavar="BACKEND",
+    ),
+]
+Kubeconfig = Annotated[str, typer.Option(help="of the cluster of --backend existing", metavar="FILE")]
 Strict = Annotated[
     bool, typer.Option("--strict", help="refuse (exit code 4) where arms differ in what is not declared")
 ]
@@ -69,9 +77,18 @@ def run(
     resume: Resume = False,
     strict: Strict = False,
     template: Template = None,
+    backend: Backend = "",
+    kubeconfig: Kubeconfig = "",
 ) -> None:
     """Run every sample of every arm in turn, and write a report."""
-    _run(_plan(file, samples, seed), file, name, resume=resume, strict=strict, template=template)
+    _run(
+        _plan(file, samples, seed, backend, kubeconfig),
+        file,
+        name,
+        resume=resume,
+        strict=strict,
+        template=template,
+    )
 
 
 @app.command("aa")
@@ -84,12 +101,14 @@ def against_itself(
     resume: Resume = False,
     strict: Strict = False,
     template: Template = None,
+    backend: Backend = "",
+    kubeconfig: Kubeconfig = "",
 ) -> None:
     """Run one arm against itself: what is then called different is chance, or something that nobody saw."""
     from harness.experiment import plan as plans
     from harness.experiment.reports import called_different
 
-    plan = plans.against_itself(_plan(file, samples, seed), arm)
+    plan = plans.against_itself(_plan(file, samples, seed, backend, kubeconfig), arm)
     done = _run(plan, file, name, "-aa", resume=resume, strict=strict, template=template)
     different, rows = called_different(done.comparison), len(done.comparison.rows)
     console.print(
@@ -99,12 +118,17 @@ def against_itself(
     )
 
 
-def _plan(file: str, samples: int | None, seed: int | None) -> ExperimentPlan:
+def _plan(file: str, samples: int | None, seed: int | None, backend: str, kubeconfig: str) -> ExperimentPlan:
     import msgspec
 
     from harness.experiment.document import find_experiment, read_experiment
 
-    plan = read_experiment(find_experiment(file))
+    if kubeconfig and backend != "existing":
+        raise ConfigError(f"--kubeconfig {kubeconfig}: it goes with --backend existing")
+    target = {"backend": backend, "kubeconfig": kubeconfig}
+    plan = read_experiment(
+        find_experiment(file), target={name: value for name, value in target.items() if value}
+    )
     given: dict[str, Any] = {"samples": samples, "seed": seed}
     plan = msgspec.structs.replace(plan, **{key: value for key, value in given.items() if value is not None})
     plan.validate()

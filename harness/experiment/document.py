@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,9 @@ DEFAULTS = {"users": 100, "spawn-rate": 50, "run-time": "900s"}
 
 
 class TargetDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
-    """A pool to start (`members`, `cores`, `feature_gates`), or a cluster that is there."""
+    """A pool to start (`backend`, `members`, `cores`, `feature_gates`), or a cluster that is there."""
 
+    backend: str | None = None
     members: int | None = None
     cores: str | int | float | None = None
     feature_gates: dict[str, bool] | None = None
@@ -41,6 +42,7 @@ class SharedDocument(msgspec.Struct, frozen=True, kw_only=True):
     spawn_rate: int | float | None = None
     scenario: str | None = None
     run_time: str | int | None = None
+    pace: int | float | None = None
     fleet: dict[str, Any] = {}
     faults: list[str] = []
     options: dict[str, Any] = {}
@@ -74,9 +76,10 @@ def find_experiment(name: str) -> Path:
     raise ConfigError(f"experiment {name!r}: no such file, nor one of ours ({known})")
 
 
-def read_experiment(path: Path, *, name: str = "") -> ExperimentPlan:
+def read_experiment(path: Path, *, name: str = "", target: Mapping[str, str] | None = None) -> ExperimentPlan:
     """The plan of a file, named `name` or as the file. Every arm's options were read as its runs will read them.
-    Raises ConfigError: file and line, key, value, what is allowed."""
+    `target` are options of a run that replace those of every arm. Raises ConfigError: file and line, key, value, what
+    is allowed."""
     parsed, where = read_keys(
         path, empty="an experiment has keys; title and arms are needed (docs/experiments.md)"
     )
@@ -85,12 +88,12 @@ def read_experiment(path: Path, *, name: str = "") -> ExperimentPlan:
     if ignored:
         raise ConfigError(f"{ignored[0]}: no such key (docs/experiments.md)")
     try:
-        return _plan(document, path.parent, name or path.stem)
+        return _plan(document, path.parent, name or path.stem, target or {})
     except Mistake as mistake:
         raise ConfigError(f"{where(mistake.key)}: {mistake.key}: {mistake}") from None
 
 
-def _plan(document: ExperimentDocument, folder: Path, name: str) -> ExperimentPlan:
+def _plan(document: ExperimentDocument, folder: Path, name: str, target: Mapping[str, str]) -> ExperimentPlan:
     _check_numbers(document)
     locustfiles = _locustfiles(document.locustfile, folder)
     defaults = (
@@ -110,9 +113,10 @@ def _plan(document: ExperimentDocument, folder: Path, name: str) -> ExperimentPl
         locustfiles=locustfiles,
     )
     arms = []
+    instead = given_by(target, "", Path())
     for index, arm in enumerate(document.arms):
         key = f"arms[{index}]"
-        given = [*shared, *_given(arm, f"{key}.", folder)]
+        given = [*shared, *_given(arm, f"{key}.", folder), *instead]
         planned = ArmPlan(arm.name, tuple(command_words(given)), _variables(arm, f"{key}."))
         _understood(plan, planned, given, key)
         arms.append(planned)
@@ -127,6 +131,7 @@ def _given(document: SharedDocument, prefix: str, folder: Path) -> list[Given]:
         "users": ("kubelets", document.kubelets),
         "spawn-rate": ("spawn_rate", document.spawn_rate),
         "run-time": ("run_time", document.run_time),
+        "pace": ("pace", document.pace),
         "scenario": ("scenario", document.scenario),
         "fleet": ("fleet", document.fleet or None),
         "fault": ("faults", document.faults or None),

@@ -64,13 +64,15 @@ def await_fit(last: Manifest | None, cool_down_s: float, host: Host, tell: Calla
 def leftovers(last: Manifest) -> Iterator[str]:
     """Processes and ports of a run's own pool that are still there, in words."""
     processes = {"locust": last.pid}
-    if last.target.get("backend") == "emulated":
+    own = last.target.get("backend") in ("emulated", "binaries")
+    if own:
         processes.update({str(m["name"]): m.get("pid", 0) for m in last.target.get("members", ())})
         processes["store"] = last.target.get("store_pid", 0)
+        processes.update(last.target.get("processes", {}))
     for name, pid in processes.items():
         if pid and _of_run(pid, last):
             yield f"process {pid} ({name})"
-    if last.target.get("backend") == "emulated":
+    if own:
         for member in last.target.get("members", ()):
             if _listens(str(member.get("host", "")), int(member.get("port", 0))):
                 yield f"port {member['port']} ({member['name']})"
@@ -84,7 +86,8 @@ def _of_run(pid: int, last: Manifest) -> bool:
         alive = process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
-    return alive and last.started - _STARTED_BEFORE_S <= began <= (last.ended or time.time())
+    ended = time.time() if last.ended is None else last.pace.real_stamp(last.ended)
+    return alive and last.started - _STARTED_BEFORE_S <= began <= ended
 
 
 def _listens(host: str, port: int) -> bool:

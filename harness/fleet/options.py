@@ -54,6 +54,9 @@ class KubeletOptions:
     kube_proxy: bool = False
     """Whether a kube-proxy runs beside the kubelet, on a connection of its own. A node has one; off, since its watches
     of all services and endpoint slices are a load of their own kind that a run should ask for."""
+    kube_proxy_one_of: int = 1
+    """One node in so many has that kube-proxy, drawn for each. Every node has one; but each change of an endpoint slice
+    is an event to each, most of what 5,000 nodes bring about, and each is sent and read in earnest on this machine."""
     start_jitter_s: float = 0.0
     """How much later than its spawn a kubelet starts, drawn from `start_jitter`; s. 0: at once, the spawn rate alone
     spreads them."""
@@ -140,6 +143,8 @@ class KubeletOptions:
             raise ConfigError(
                 f"kubelet option certificate_life_s={self.certificate_life_s}: at least {SHORTEST_CERTIFICATE_S}, or 0"
             )
+        if self.kube_proxy_one_of < 1:
+            raise ConfigError(f"kubelet option kube_proxy_one_of={self.kube_proxy_one_of}: at least 1")
         for name in ("qps", "event_qps", "lease_renew_s", "status_update_s", "volume_loop_s", "mount_poll_s"):
             if getattr(self, name) <= 0:
                 raise ConfigError(f"kubelet option {name}={getattr(self, name)!r} must be above 0")
@@ -157,6 +162,10 @@ class KubeletOptions:
         if self.start_jitter == "uniform":
             return self.start_jitter_s * rng.random()
         return -self.start_jitter_s * log(1.0 - rng.random())
+
+    def draw_kube_proxy(self, rng: Draws) -> bool:
+        """Whether the node has one, where the fleet has any."""
+        return rng.random() * self.kube_proxy_one_of < 1.0
 
     @property
     def idle_s(self) -> float:

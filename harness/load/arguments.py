@@ -18,6 +18,7 @@ from harness.load.controllerarguments import add_controller_arguments, controlle
 from harness.load.informerarguments import add_informer_arguments, informers_of
 from harness.load.informerplan import InformerPlan
 from harness.load.openfiles import require_files
+from harness.load.pacing import add_pace_argument, pace_of, without_prometheus
 from harness.load.plan import Controllers
 from harness.load.prometheus.arguments import (
     PrometheusOptions,
@@ -27,17 +28,23 @@ from harness.load.prometheus.arguments import (
 from harness.load.provisionerarguments import add_provisioner_arguments, provisioners_of
 from harness.load.provisionerplan import Provisioners
 from harness.load.scenarios import find_scenario
+from harness.load.workers.nodes import LostWorker
+from harness.pool.backend import check_faults
 from harness.pool.emulated import PoolOptions
-from harness.pool.faults import check_members
+from harness.pool.faults import check_parts
 from harness.pool.flags import FLAGS, pool_options
+from harness.pool.network.places import places_of
 from harness.transport.options import HttpMode
 from harness.wire.errors import ConfigError
+from harness.wire.pace import REAL, Pace
 
 DEFAULT_KUBELETS = 20
 DEFAULT_SPAWN_RATE = 50.0
 _OF_POOL = {
+    "backend": "; existing is a cluster that is there: of -H, --kubeconfig, --endpoints, or your own kubeconfig",
     "members": ", used when there is no -H or --kubeconfig",
-    "fault": "; with at=5s so long after load began, else from the pool's start; may be repeated",
+    "fault": "; with at=5s so long after load began, with step='create objects' when that step does, "
+    "else from the pool's start; may be repeated",
 }
 """What the flags of a pool say besides, where a run starts it."""
 
@@ -80,6 +87,27 @@ class RunOptions(msgspec.Struct, frozen=True):
     """Of a locustfile whose users are informers."""
     raw_data: bool = False
     """A kperf profile's report holds every latency and every error."""
+    lost_worker: LostWorker = LostWorker.END
+    metrics_bind_address: tuple[str, int] | None = None
+    """Host and port of the harness's own /metrics."""
+    pace: Pace = REAL
+    """Of the model, from the options' reading on; all times of the options are at it."""
+
+    @property
+    def target_text(self) -> str:
+        """What the load is on, in words."""
+        if self.existing:
+            return (
+                self.host
+                or ", ".join(self.endpoints)
+                or f"the cluster of {self.kubeconfig or 'your kubeconfig'}"
+            )
+        return f"{self.pool.members} {self.pool.backend} apiserver{'s' if self.pool.members > 1 else ''}"
+
+    @property
+    def existing(self) -> bool:
+        """It is a control plane that is there; no pool is started."""
+        return self.pool.backend == "existing" or bool(self.host or self.kubeconfig or self.endpoints)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,7 +151,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add(
             "--" + (flag.in_runs or flag.name),
             dest=f"pool_{flag.key}",
-            default=list(flag.default) if flag.many else flag.default,
+            default=flag.initial,
             metavar=flag.metavar or flag.key.upper(),
             help=flag.help + _OF_POOL.get(flag.name, ""),
             **({"action": "append"} if flag.many else {"type": flag.type}),
@@ -166,6 +194,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--scrape-interval", type=float, default=5.0, metavar="SECONDS", help="between scrapes of each member"
     )
+    add_pace_argument(add)
+    add(
+        "--lost-worker",
+        default=LostWorker.END.value,
+        choices=[choice.value for choice in LostWorker],
+        help="when a worker is lost: end the run; let others take its kubelets over; or leave their nodes behind",
+    )
+    add(
+        "--metrics-bind-address",
+        default="",
+        metavar="HOST:PORT",
+        help="serve the run's own /metrics there for a Prometheus; with a web UI it has them too",
+    )
 
 
 def options_from(parsed: argparse.Namespace) -> RunOptions:
@@ -177,18 +218,22 @@ def options_from(parsed: argparse.Namespace) -> RunOptions:
     if spawn_rate <= 0:
         raise ConfigError(f"-r {spawn_rate:g}: at least some kubelets must register each second")
     faults = tuple(map(parse_spec, parsed.pool_fault))
-    existing = bool(parsed.host or parsed.kubeconfig or parsed.endpoints)
+    existing = _existing(parsed)
     fleet = parse_settings(parsed.fleet)
     connections = kubelets * (2 if fleet.get("kube_proxy") else 1)
     require_files(_at_one_process(connections, parsed, existing), parsed.http)
     values = {flag.key: getattr(parsed, f"pool_{flag.key}") for flag in FLAGS}
-    values["fault"] = [spec.text for spec in faults if spec.at_s is None]
+    values["fault"] = [spec.text for spec in faults if not spec.later]
+    values["link"] = [*values["link"], *places_of(spec for spec in faults if spec.later)]
     pool = pool_options(values, nodes=kubelets, seed=parsed.seed)
-    _check_faults(faults, existing, pool)
+    pool = msgspec.structs.replace(pool, backend="existing") if existing else pool
+    _check_faults(faults, pool)
     if not parsed.scrape_interval >= 0.5:
         raise ConfigError(
             f"--scrape-interval {parsed.scrape_interval:g}: at least 0.5 s are needed between scrapes"
         )
+    prometheus = prometheus_options(parsed)
+    pace = pace_of(parsed.pace, pool, prometheus)
     name = time.strftime("%Y%m%d-%H%M%S") + f"-{secrets.token_hex(2)}"
     return RunOptions(
         kubelets=kubelets,
@@ -205,19 +250,22 @@ def options_from(parsed: argparse.Namespace) -> RunOptions:
         arm=parsed.arm,
         sample=parsed.sample,
         http=parsed.http,
-        faults=tuple(spec for spec in faults if spec.at_s is not None),
+        faults=tuple(spec for spec in faults if spec.later),
         scrape_interval_s=parsed.scrape_interval,
         fleet=fleet,
         cluster=cluster_options(parsed),
         controllers=controllers_of(parsed),
         scheduler=scheduler_of(parsed),
-        prometheus=prometheus_options(parsed),
+        prometheus=without_prometheus(prometheus, pace),
         informers=informers_of(parsed),
         provisioners=provisioners_of(parsed),
         run=name,
         executors=_executors(parsed.executors),
         allow_exec=parsed.allow_exec,
         raw_data=parsed.raw_data,
+        lost_worker=LostWorker(parsed.lost_worker),
+        metrics_bind_address=_bind_address(parsed.metrics_bind_address),
+        pace=pace,
     )
 
 
@@ -226,6 +274,17 @@ def _at_one_process(kubelets: int, parsed: argparse.Namespace, existing: bool) -
     if not existing or not parsed.master:
         return kubelets  # all may meet at one member; or all are this process's own
     return math.ceil(kubelets / parsed.processes) if parsed.processes else 0
+
+
+def _existing(parsed: argparse.Namespace) -> bool:
+    """Whether the target is a cluster that is there. Raises ConfigError where a pool is asked for as well."""
+    named = [flag for flag in ("host", "kubeconfig", "endpoints") if getattr(parsed, flag)]
+    if named and parsed.pool_backend not in ("", "existing"):
+        raise ConfigError(
+            f"--{named[0]} {getattr(parsed, named[0])}: names a cluster that is there; --backend "
+            f"{parsed.pool_backend} starts one"
+        )
+    return bool(named) or parsed.pool_backend == "existing"
 
 
 def _executors(text: str) -> int:
@@ -237,9 +296,16 @@ def _executors(text: str) -> int:
     return int(text)
 
 
-def _check_faults(faults: tuple[FaultSpec, ...], existing: bool, pool: PoolOptions) -> None:
-    if faults and existing:
-        raise ConfigError(
-            f"--fault {faults[0].fault.kind}: only the members of an emulated pool can be given faults"
-        )
-    check_members(faults, pool.names)
+def _bind_address(text: str) -> tuple[str, int] | None:
+    """ ":8080" is every address of this machine, as Kubernetes' components take it; port 0 is a free one."""
+    if not text:
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise ConfigError(f"--metrics-bind-address {text}: not HOST:PORT")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _check_faults(faults: tuple[FaultSpec, ...], pool: PoolOptions) -> None:
+    check_faults(faults, pool.backend)
+    check_parts(faults, pool.parts)

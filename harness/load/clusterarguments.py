@@ -51,7 +51,7 @@ def add_cluster_arguments(add: Callable[..., None]) -> None:
         "--endpoint-policy",
         default="random",
         choices=POLICIES,
-        help="which member a connection goes to; pinned: a node always to the same one",
+        help="which member a connection goes to (docs/balancing.md); with source-hash or pinned a node's all go to one",
     )
     add(
         "--streams-per-connection",

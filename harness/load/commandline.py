@@ -40,11 +40,13 @@ class PassingCommand(typer.core.TyperCommand):
             for parameter in self.get_params(ctx)
             for name in parameter.opts
         }
-        kept, ctx.obj = split(args, own)
+        kept, ctx.obj = split(args, own, ctx.info_name or "run")
         return super().parse_args(ctx, kept)
 
 
-def split(arguments: Sequence[str], own: Mapping[str, bool]) -> tuple[list[str], list[str]]:
+def split(
+    arguments: Sequence[str], own: Mapping[str, bool], command: str = "run"
+) -> tuple[list[str], list[str]]:
     """What is the command's own, its positional arguments too, and what is to be handed on. `own` says of each of its
     options whether a value follows. Raises ConfigError for one that neither knows."""
     kept: list[str] = []
@@ -60,7 +62,7 @@ def split(arguments: Sequence[str], own: Mapping[str, bool]) -> tuple[list[str],
         elif flag in takes and flag not in NOT_HERE:
             passed += [word, *_values(words, takes[flag] and "=" not in word)]
         else:
-            raise ConfigError(f"run {flag}: {_why_not(flag, [*own, *takes])}")
+            raise ConfigError(f"{command} {flag}: {_why_not(flag, [*own, *takes])}")
     return kept, passed
 
 

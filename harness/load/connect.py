@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ssl
+import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
 
 import msgspec
 
-from harness.load.plan import Target
+from harness.load.plan import Target, TargetMember
+from harness.pool.network.places import BALANCER
 from harness.transport.credentials import Bearer, Credentials
 from harness.transport.dialing import Tls
-from harness.transport.endpoints import Endpoint, Endpoints, Policy
+from harness.transport.endpoints import Balance, Endpoint, Endpoints, Policy
 from harness.transport.options import HttpMode, TransportOptions
 from harness.transport.pool import Transport
 from harness.transport.proxies import parse_proxy
@@ -33,6 +36,18 @@ class Connections(msgspec.Struct, frozen=True):
     streams: int | None = None
 
 
+def has_own_addresses(front: TargetMember) -> bool:
+    """Whether clients come from an address each: a balancer on this machine would see one client otherwise, whom it
+    could not spread by source. Linux takes all of 127.0.0.0/8 for this machine."""
+    return front.name == BALANCER and front.host.startswith("127.") and sys.platform == "linux"
+
+
+def from_own_address(endpoint: Endpoint, client: str) -> Endpoint:
+    """As one of a client that has an address of its own, by its name."""
+    first, second, third = blake2b(client.encode(), digest_size=3, usedforsecurity=False).digest()
+    return msgspec.structs.replace(endpoint, source=f"127.{1 + first % 254}.{second}.{1 + third % 254}")
+
+
 class Connector:
     """Makes the transports of one process. Raises ConfigError where OpenSSL does not take the target's files.
 
@@ -52,8 +67,17 @@ class Connector:
         self.bearer = Bearer(target.token, on_refused)
         self._connections = connections or Connections()
         self._timers = timers
-        self._members = tuple(Endpoint(member.host, member.port, member.name) for member in target.members)
-        self._options = TransportOptions(streams_per_connection=self._connections.streams)
+        met = target.front or target.members
+        self._members = tuple(Endpoint(member.host, member.port, member.name) for member in met)
+        self._balance = Balance()
+        self._apart = bool(target.front) and has_own_addresses(target.front[0])
+        plain, pace = TransportOptions(), timers.pace
+        self._options = TransportOptions(
+            # The one time that is not the timers': a dial waits for the system, and a member may have been cut off.
+            connect_timeout_s=pace.real_s(plain.connect_timeout_s),
+            tls_handshake_timeout_s=pace.real_s(plain.tls_handshake_timeout_s),
+            streams_per_connection=self._connections.streams,
+        )
         self._proxy = parse_proxy(target.proxy, "the target's proxy") if target.proxy else None
         self._own: weakref.WeakSet[Transport] = weakref.WeakSet()
         self._tls = self._own_tls()
@@ -67,12 +91,16 @@ class Connector:
         tls: Tls | None = None,
         bearer: Bearer | None = None,
         options: TransportOptions | None = None,
+        source: str = "",
     ) -> Transport:
         """`tls` and `bearer` are somebody's own; without them it is the run's credentials that are shown. `rng` chooses
-        members and spreads retries."""
-        connections = self._connections
+        members and spreads retries; `source` is the client's name, by which it may be balanced, "" is `agent`."""
+        connections, source = self._connections, source or agent
+        members = (
+            [from_own_address(member, source) for member in self._members] if self._apart else self._members
+        )
         transport = Transport(
-            Endpoints(self._members, rng, connections.policy),
+            Endpoints(members, rng, connections.policy, balance=self._balance, source=source),
             tls or self._tls,
             self._timers,
             server_name=self.target.server_name,

@@ -18,12 +18,12 @@ from harness.load.delivery import Deliveries, follow_one_of
 from harness.load.executors import Executors, Send
 from harness.load.heap import Heap
 from harness.load.identity.shown import Identities, Shown
-from harness.load.identity.tokens import node_name
 from harness.load.labels import labels_of
 from harness.load.looplag import LoopLag
 from harness.load.plan import Plan
 from harness.load.statistics import NO_ANSWER, Statistics
 from harness.load.turns import Turns
+from harness.load.workers.nodes import NODES_WANTED, NodeNames
 from harness.transport.credentials import Credentials
 from harness.transport.pool import Transport
 from harness.transport.sinks import Answer
@@ -60,8 +60,10 @@ class WorkerContext:
         self.plan = plan
         self.tell = tell
         self.executors = Executors(self, send)
-        self.timers = Timers()
-        self.epoch_s = time.time() - self.timers.now()
+        pace = plan.pace
+        self.timers = Timers(pace)
+        wall = pace.stamps(time.time)
+        self.epoch_s = wall() - self.timers.now()
         informers = plan.informers.informers if plan.informers is not None else 0
         self.kubelet_options = KubeletOptions(
             **{
@@ -72,8 +74,8 @@ class WorkerContext:
                 "labels": (*map(tuple, plan.fleet.get("labels", ())), *labels_of(plan.run).items()),
             }
         )
-        deliveries = Deliveries(self.kubelet_options.follow_one_of, time.monotonic)
-        self.statistics = Statistics(fire, deliveries)
+        deliveries = Deliveries(self.kubelet_options.follow_one_of, pace.seconds(time.monotonic))
+        self.statistics = Statistics(fire, deliveries, wall)
         self.nodes_by_members: dict[int, int] = {}
         self.counted: dict[str, Callable[[], Mapping[str, float]]] = {}
         """What else is reported: by its name in the record's results, what gives the counts since it was last asked."""
@@ -81,22 +83,32 @@ class WorkerContext:
         """What users of one kind have in common in this process."""
         self.lag = LoopLag(self.timers)
         self.heap = Heap(self.timers)
-        self.turns = Turns(self.timers.now, gevent.sleep)
+        self.turns = Turns(self.timers.now, self.sleep)
         self._worker = worker_index
-        self._made = 0
+        self.nodes = NodeNames(
+            worker_index, lambda count: self.tell(NODES_WANTED, {"index": worker_index, "count": count})
+        )
+        self.nodes.settled = plan.settled
+        self._reports = 0
+        self._closed = False
         self._drawn: Counter[str] = Counter()
         self._bootstrap: Transport | None = None
         self._told_refused = -REFUSED_TOLD_EVERY_S
         connections = Connections(plan.http, plan.policy, plan.streams)
         self.connector = Connector(plan.target, self.timers, connections, self._refused)
         self._identities = Identities(
-            plan.identity, self.connector, plan.run, self.ask, self.kubelet_options.certificate_life_s
+            plan.identity,
+            self.connector,
+            plan.run,
+            self.ask,
+            self.kubelet_options.certificate_life_s,
+            wall=wall,
+            sleep=self.sleep,
         )
 
-    def next_node_name(self) -> str:
-        name = node_name(self._worker, self._made)
-        self._made += 1
-        return name
+    def sleep(self, seconds: float) -> None:
+        """The calling greenlet alone, so many seconds of the model."""
+        gevent.sleep(self.plan.pace.real_s(seconds))
 
     def rng(self, name: str) -> random.Random:
         """A random source of its own for each part, the same for a seed whatever else draws."""
@@ -126,7 +138,7 @@ class WorkerContext:
         key = who if self._drawn[who] == 1 else f"{who}#{self._drawn[who]}"
         rng = self.draws(f"endpoints/{key}")
         told = {**shown.headers, **headers} if headers else shown.headers
-        return self.connector.transport(agent, rng, told, tls=shown.tls, bearer=shown.bearer)
+        return self.connector.transport(agent, rng, told, tls=shown.tls, bearer=shown.bearer, source=key)
 
     def ask(self, request: Request) -> Answer:
         """Send a request on the run's own account and wait, the calling greenlet alone."""
@@ -167,7 +179,12 @@ class WorkerContext:
         self.nodes_by_members.clear()
         counts: dict[str, Mapping[str, float]] = {"nodes_by_members": nodes, "loop": self.lag.take()}
         counts.update((name, take()) for name, take in self.counted.items())
+        self._reports += 1
         return {
+            "number": self._reports,
+            "last": self._closed,
+            "nodes": self.nodes.made,
+            "sent": time.time(),
             "requests": self.statistics.take(),
             "samples": self.statistics.take_samples(),
             "deliveries": self.statistics.deliveries.take(),
@@ -176,6 +193,7 @@ class WorkerContext:
         }
 
     def close(self) -> None:
+        self._closed = True
         self.executors.close()
         if self._bootstrap is not None:
             self._bootstrap.close()

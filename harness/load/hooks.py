@@ -11,6 +11,7 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
+import gevent
 from locust import events, runners
 from locust.runners import STATE_RUNNING, STATE_SPAWNING, LocalRunner, MasterRunner, WorkerRunner
 
@@ -26,12 +27,15 @@ from harness.load.provisionerrun import fit_provisioners
 from harness.load.provisionervirtual import run_virtual
 from harness.load.session import CREDENTIALS, Session
 from harness.load.users import KubeletUser
+from harness.load.workers.nodes import NODES_NAMED, LostWorker
+from harness.load.workers.placement import StayingDispatcher
 from harness.transport.credentials import Credentials
 from harness.wire.errors import SwarmletError
 
 NOTE = "swarmlet-note"
 REPORT = "swarmlet"
 
+JOINED_LOOK_S = 0.01
 WORKER_SILENT_S = 10
 """Beats, one a second, that Locust's master waits for a worker's before it gives up on it. Locust's own 3 are too few
 for a worker that spawns hundreds of TLS connections on a shared core: it came back, but its users had been handed to
@@ -69,10 +73,15 @@ def _on_init(environment: Any, runner: Any, **_: Any) -> None:
         environment.events.report_to_master.add_listener(partial(_on_report_to_master, environment))
         runner.register_message(CREDENTIALS, _on_credentials)
         runner.register_message(MESSAGE, _on_told)
+        runner.register_message(NODES_NAMED, _on_named)
         signal.signal(signal.SIGINT, _as_sigterm)
         return
     _start_session(environment)
     if isinstance(runner, MasterRunner):
+        environment.dispatcher_class = StayingDispatcher
+        # Users of a lost worker are started elsewhere at once, and not when it has been gone for a minute.
+        replaces = environment.swarmlet_session.options.lost_worker is not LostWorker.END
+        environment.parsed_options.enable_rebalancing = replaces
         runner.register_message(NOTE, _on_note)
         runner.register_message(MESSAGE, _on_message)
         environment.events.worker_report.add_listener(partial(_on_worker_report, environment))
@@ -125,6 +134,9 @@ def _as_sigterm(_number: int, _frame: FrameType | None) -> None:
 
 
 def _on_test_start(environment: Any, **_: Any) -> None:
+    while not hasattr(environment, "swarmlet_session"):
+        # A worker that joins a run is told to begin while its runner is still being made; init comes after that.
+        gevent.sleep(JOINED_LOOK_S)
     runner = environment.runner
     if environment.swarmlet_session is not None:
         environment.swarmlet_session.begin()
@@ -132,12 +144,13 @@ def _on_test_start(environment: Any, **_: Any) -> None:
         return
     raise_limit()
     plan = plans.decode(getattr(environment.parsed_options, plans.OPTION))
+    wall = plan.pace.stamps(time.time)
 
     def tell(kind: str, fields: dict[str, Any]) -> None:
         if isinstance(runner, LocalRunner):
             environment.swarmlet_session.tell(kind, fields)
         else:
-            runner.send_message(NOTE, {"t": time.time(), "kind": kind, "fields": fields})
+            runner.send_message(NOTE, {"t": wall(), "kind": kind, "fields": fields})
 
     def send(to: str, body: bytes) -> None:
         if isinstance(runner, LocalRunner):
@@ -157,6 +170,9 @@ def _on_spawning_complete(environment: Any, **_: Any) -> None:
     if context is not None:
         context.heap.spawned()
         context.lag.start()
+        context.nodes.settled = isinstance(environment.runner, WorkerRunner)
+    if environment.swarmlet_session is not None:
+        environment.swarmlet_session.spawned()
 
 
 def _on_test_stopping(environment: Any, **_: Any) -> None:
@@ -180,7 +196,7 @@ def _on_report_to_master(environment: Any, client_id: str, data: dict[str, Any],
 
 def _on_worker_report(environment: Any, client_id: str, data: dict[str, Any], **_: Any) -> None:
     if REPORT in data:
-        environment.swarmlet_session.take(data[REPORT])
+        environment.swarmlet_session.take(data[REPORT], environment.runner.get_worker_index(client_id))
 
 
 def _on_note(environment: Any, msg: Any, **_: Any) -> None:
@@ -197,6 +213,12 @@ def _on_told(environment: Any, msg: Any, **_: Any) -> None:
     context: WorkerContext | None = environment.swarmlet_context
     if context is not None:
         context.executors.told(msg.data["by"], msg.data["body"])
+
+
+def _on_named(environment: Any, msg: Any, **_: Any) -> None:
+    context: WorkerContext | None = environment.swarmlet_context
+    if context is not None:
+        context.nodes.hand_over(msg.data["names"], msg.data["made"], msg.data["empty"])
 
 
 def _on_credentials(environment: Any, msg: Any, **_: Any) -> None:

@@ -22,6 +22,7 @@ from harness.kperf.runner import OBSERVED
 from harness.load.scenarioresults import FOLDER, SLOs
 from harness.transport.options import HttpMode
 from harness.wire.errors import ConfigError
+from harness.wire.pace import REAL, Pace
 
 READY, SHARE_ENDED = "kperf-ready", "kperf-share-ended"
 """Of a user: that it is there; that everything of its share has ended."""
@@ -46,7 +47,7 @@ class Tell(Protocol):
 
 class KperfResults:
     """`take` is given what the users tell, `finish` writes the report of a run that is over. `expected` is how many
-    users there will be, once somebody knows. `broadcast` reaches every user."""
+    users there will be, once somebody knows. `broadcast` reaches every user. Times are at `pace`."""
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class KperfResults:
         broadcast: Callable[[str, dict[str, Any]], None],
         *,
         raw: bool = False,
+        pace: Pace = REAL,
     ) -> None:
         self.profile = profile
         self.expected = 0
@@ -63,6 +65,8 @@ class KperfResults:
         self._tell = tell
         self._broadcast = broadcast
         self._raw = raw
+        self._pace = pace
+        self._wall = pace.stamps(time.time)
         self._ready: list[str] = []
         self._ended: set[str] = set()
         self._seen = Observations()
@@ -80,7 +84,7 @@ class KperfResults:
         if kind == READY:
             self._ready.append(fields["name"])
             if len(self._ready) == self.expected:
-                gevent.spawn_later(SETTLES_S, self._begin)
+                gevent.spawn_later(self._pace.real_s(SETTLES_S), self._begin)
         elif kind == OBSERVED:
             self._seen.put(fields["columns"])
             for span in fields["spans"]:
@@ -93,7 +97,7 @@ class KperfResults:
 
     def _begin(self) -> None:
         users = sorted(self._ready)
-        self._began = time.time()
+        self._began = self._wall()
         self._tell(
             "scenario-started", {"name": self.profile.description, "config": self._path, "users": users}
         )
@@ -140,10 +144,12 @@ class KperfResults:
         if spans or not self._seen.of_spec(number):
             return Span(_seconds(spans), int(sum(span["unfinished"] for span in spans)))
         before = [span["until_s"] for ended in self._spans[:number] for span in ended]
-        return Span(time.time() - max([self._began, *before]))
+        return Span(self._wall() - max([self._began, *before]))
 
 
-def kperf_results(environment: Any, path: str, files: Files, tell: Tell, *, raw: bool) -> KperfResults | None:
+def kperf_results(
+    environment: Any, path: str, files: Files, tell: Tell, *, raw: bool, pace: Pace = REAL
+) -> KperfResults | None:
     """Of the profile at `path`, None where it is none. Raises ConfigError for a file that the locustfile's users do not
     run."""
     runs_profiles = any(getattr(user, "runs_profiles", False) for user in environment.user_classes)
@@ -156,8 +162,8 @@ def kperf_results(environment: Any, path: str, files: Files, tell: Tell, *, raw:
             f"--scenario {path or 'none'}: no kperf profile, which has specs, nor a runner group with a loadProfile"
         )
     profile = load_profile(path, files)
-    runner = environment.runner
-    return KperfResults(path, profile, tell, lambda kind, data: runner.send_message(kind, data), raw=raw)
+    send = environment.runner.send_message
+    return KperfResults(path, profile, tell, lambda kind, data: send(kind, data), raw=raw, pace=pace)
 
 
 def _name(number: int) -> str:

@@ -12,6 +12,8 @@ import msgspec
 
 from harness.load.informerplan import InformerPlan
 from harness.load.provisionerplan import Provisioners
+from harness.transport.endpoints import Policy
+from harness.wire.pace import REAL, Pace
 
 OPTION = "swarmlet_plan"  # the attribute of Locust's parsed options that carries it
 
@@ -27,9 +29,10 @@ class TargetMember(msgspec.Struct, frozen=True):
 class Target(msgspec.Struct, frozen=True):
     """How to reach the control plane and as whom. PEM texts, not paths: a worker may be on another machine.
 
-    `insecure` skips verification of the server; an empty `ca` without it means the system's authorities. `headers` are
-    those by which the run's own credentials impersonate somebody; `proxy` is a URL; `rotates`: the master sends fresh
-    credentials when these change. `context` is the kubeconfig's, "" where there is none.
+    `front` is where clients connect, if not to the members themselves: links before them, with their names, or a
+    balancer. `insecure` skips verification of the server; an empty `ca` without it means the system's authorities.
+    `headers` are those by which the run's own credentials impersonate somebody; `proxy` is a URL; `rotates`: the master
+    sends fresh credentials when these change. `context` is the kubeconfig's, "" where there is none.
     """
 
     members: tuple[TargetMember, ...]
@@ -47,6 +50,7 @@ class Target(msgspec.Struct, frozen=True):
     proxy: str = ""
     rotates: bool = False
     context: str = ""
+    front: tuple[TargetMember, ...] = ()
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -83,7 +87,7 @@ class Plan(msgspec.Struct, frozen=True):
     files: dict[str, str] = {}
     environ: dict[str, str] = {}
     http: Literal["auto", "h2", "http/1.1"] = "auto"
-    policy: Literal["random", "pinned", "round-robin"] = "random"
+    policy: Policy = "random"
     streams: int | None = None
     identity: Identity = Identity()
     run: str = ""
@@ -98,6 +102,10 @@ class Plan(msgspec.Struct, frozen=True):
     """Whether the master has a Prometheus to ask."""
     executors: int = 0
     """On how many workers the scenario's operations are spread; 0 is as many as they need."""
+    settled: bool = False
+    """Whether the whole fleet was there before this worker came."""
+    pace: Pace = REAL
+    """Of everything that is time for the model."""
 
 
 def encode(plan: Plan) -> str:

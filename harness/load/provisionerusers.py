@@ -28,7 +28,8 @@ class ProvisionerUser(MachineUser):
 
     def _replica(self, name: str, context: WorkerContext) -> Running:
         assert context.plan.provisioners is not None
-        options = ProvisionerOptions(**context.plan.provisioners.options)
+        labels = tuple(labels_of(context.plan.run).items())
+        options = ProvisionerOptions(**{**context.plan.provisioners.options, "labels": labels})
         provisioner = Provisioner(name, options, context.rng(name), context.epoch_s)
         transport = context.transport("csi-provisioner", ACCOUNT, ACCOUNT_GROUPS)
         return Running(Rest(provisioner, provisioner_limiters(options)), transport)

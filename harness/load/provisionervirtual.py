@@ -39,6 +39,10 @@ def run_virtual(options: RunOptions) -> int:
     assert plan is not None
     if options.host or options.kubeconfig or options.endpoints:
         raise ConfigError("--virtual: an existing control plane cannot be driven over virtual time")
+    if not options.pace.real:
+        raise ConfigError(
+            f"--virtual: virtual time waits for nothing; --pace {options.pace.factor:g} does not apply"
+        )
     if options.faults or options.pool.faults:
         raise ConfigError("--virtual: faults need processes; run without --virtual")
     pool = _pool(options)

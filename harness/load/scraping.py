@@ -10,21 +10,33 @@ import ssl
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from harness.load.plan import Target
 from harness.observe.scraper import More, Plan, Source
 from harness.pool.process import Process
+from harness.wire.pace import REAL, Pace
 
 _ENDS_WITHIN_S = 20.0
 
 
 class Scraping:
-    """`record` is the run's folder; `on_exit` is called with the process and its code when it ends, asked or not."""
+    """`record` is the run's folder; `on_exit` is called with the process and its code when it ends unasked, and
+    `on_scraped` with what it says of each round (`observe.digest.Scraped`). Times are at `pace`."""
 
-    def __init__(self, record: Path, interval_s: float, on_exit: Callable[[Process, int], None]) -> None:
+    def __init__(
+        self,
+        record: Path,
+        interval_s: float,
+        on_exit: Callable[[Process, int], None],
+        on_scraped: Callable[[Mapping[str, Any]], None],
+        pace: Pace = REAL,
+    ) -> None:
         self._record = record
         self._interval_s = interval_s
         self._on_exit = on_exit
+        self._on_scraped = on_scraped
+        self._pace = pace
         self.sources: list[Source] = []
         """The members, once it is started."""
         self._process: Process | None = None
@@ -37,9 +49,16 @@ class Scraping:
     def start(self, target: Target, processes: Mapping[str, int]) -> None:
         """Scrape the target's members, and watch `processes`, name to pid, and the scraper itself."""
         self.sources = self._sources(target)
-        plan = Plan(str(self._record), self.sources, self._interval_s, dict(processes))
+        plan = Plan(str(self._record), self.sources, self._interval_s, dict(processes), self._pace)
         log = self._record / "logs" / "scraper.log"
-        self._process = Process("scraper", "harness.observe.scraper", plan, log, on_exit=self._on_exit)
+        self._process = Process(
+            "scraper",
+            "harness.observe.scraper",
+            plan,
+            log,
+            on_exit=self._on_exit,
+            on_message=self._on_scraped,
+        )
         self._process.send(More({"scraper": self._process.pid}))
 
     def watch(self, name: str, pid: int) -> None:

@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import gevent
@@ -23,10 +24,12 @@ from harness.load.cluster.prepare import prepare
 from harness.load.cluster.refresh import Refresher
 from harness.load.clusterarguments import read_identity
 from harness.load.desk import RESTART_EVENTS, Desk
-from harness.load.faults import inject
+from harness.load.faults import RunFaults, check_steps, inject
 from harness.load.informerrun import InformerRun
+from harness.load.live.show import Show
+from harness.load.live.view import View
 from harness.load.outcome import Outcome
-from harness.load.plan import OPTION, Plan, Target, encode
+from harness.load.plan import OPTION, Identity, Plan, Target, encode
 from harness.load.prometheus.running import RunPrometheus
 from harness.load.provisionerusers import CLAIMS_ENDED
 from harness.load.scraping import Scraping
@@ -34,8 +37,12 @@ from harness.load.tally import Tally
 from harness.load.target import of_pool
 from harness.load.verdict import host_kept_up
 from harness.load.work import CLAIMS, SCENARIO, Work, is_recorded
+from harness.load.workers.nodes import NODES_WANTED
+from harness.load.workers.oversight import Oversight
 from harness.observe.environment import host, versions
 from harness.observe.record import Manifest, RunRecord, Status
+from harness.pool.balancer.telling import KIND as BALANCED
+from harness.pool.disturbances import BeginFault
 from harness.pool.process import Process
 from harness.transport.credentials import Credentials, Rotation
 from harness.wire.errors import ConfigError
@@ -50,6 +57,9 @@ REFRESH_EVERY_S = 1.0
 CREDENTIALS = "swarmlet-credentials"
 """Locust's message from master to workers that carries fresh ones."""
 
+COMPONENT_EVENTS = ("component-ended", "component-restarted")
+"""Of a pool's kube-scheduler or kube-controller-manager: with another one, or for a second, a run goes on without."""
+
 FAULT_EVENTS = ("fault-started", "fault-ended", "fault-failed")
 
 
@@ -60,24 +70,30 @@ class Session:
     def __init__(self, environment: Any, options: RunOptions, helpers: int) -> None:
         self.work = Work(environment, options, self.tell)
         self.options = options = self.work.options
+        check_steps(options.faults, self.work.steps)
         self.helpers = helpers
         self.started = False
         self.over = False
         self.ending = False
         self._environment = environment
         self._interrupted_by = ""
-        self._workers: set[str] = set()
         self._pool: Process | None = None
+        name = {"name": options.record.name, "arm": options.arm, "sample": str(options.sample)}
+        self.view = View({**name, "scenario": options.scenario}, options.target_text)
+        self._show: Show | None = None
         self._scraping = Scraping(
             options.record,
             options.scrape_interval_s,
             lambda process, code: self._process_exited(process.name, code),
+            self.view.scraped,
+            options.pace,
         )
         self._follower: Any = None
-        self._began = time.monotonic()
-        self._flushed = self._began
+        self._now = options.pace.seconds(time.monotonic)
+        self._began = self._now()
+        self._flushed = time.monotonic()
         self._loading = False
-        self._faults: list[Any] = []
+        self._faults = RunFaults(options.faults, self._inject, options.pace)
         self._finished = False
         self._refresher: Refresher | None = None
         self._refreshing: Any = None
@@ -85,11 +101,12 @@ class Session:
         self._ending_as: Status | None = None
         manifest = Manifest(
             name=options.record.name,
-            started=time.time(),
+            started=options.pace.stamps(time.time)(),
             arm=options.arm,
             sample=options.sample,
             seed=options.seed,
             nodes=options.kubelets,
+            pace=options.pace,
             arguments={"argv": sys.argv[1:], "options": msgspec.to_builtins(options, enc_hook=str)},
             versions=versions(),
             host=host(),
@@ -104,6 +121,9 @@ class Session:
         self._outcome = Outcome(self.record)
         self._tally = Tally(self.record)
         logs, allow = options.record / "logs", options.allow_exec
+        self._oversight = Oversight(
+            environment, options, self.record, lambda name: name in self.desk.crew, self._fail
+        )
         self.desk = Desk(environment, self.tell, logs, options.seed, allow_exec=allow)
         self._prometheus = RunPrometheus(
             options.prometheus,
@@ -117,6 +137,8 @@ class Session:
     def start(self) -> None:
         """Start pool and scraper, tell the workers the plan. Raises SwarmletError; `finish` is due even then."""
         self._prometheus.choose(self.work.config)
+        address, wall = self.options.metrics_bind_address, self.record.wall
+        self._show = Show(self._environment, self.view, address, wall)
         target = self._start_target()
         plan = Plan(
             seed=self.options.seed,
@@ -129,7 +151,7 @@ class Session:
             http=self.options.http,
             policy=self.options.cluster.policy,
             streams=self.options.cluster.streams,
-            identity=read_identity(self.options.cluster),
+            identity=self._identity(),
             run=self.options.run,
             fleet=self.options.fleet,
             scheduler=self.options.scheduler,
@@ -138,15 +160,28 @@ class Session:
             executors=self.options.executors,
             informers=self.options.informers if self.work.informers is not None else None,
             prometheus=self._prometheus.at_hand,
+            pace=self.options.pace,
         )
         self._tell_plan(plan)
         self._target = target
         self._start_scraper(target)
         self._start_prometheus()
-        self.record.event("target-ready", {"members": [member.name for member in target.members]})
+        names = [member.name for member in target.members]
+        self.view.members.expect(names)
+        self.record.event("target-ready", {"members": names})
         self._follower = gevent.spawn(self._follow)
         if self._refresher is not None:
             self._refreshing = gevent.spawn(self._refresh)
+
+    def _identity(self) -> Identity:
+        """Of the nodes. A pool of real apiservers without a controller manager signs nothing: its authority does."""
+        identity = read_identity(self.options.cluster)
+        target = self.record.manifest.target
+        signs = target.get("signs")
+        if identity.kind != "certificate" or identity.ca_key or not signs or target["has_controllers"]:
+            return identity
+        cert, key = (Path(signs[name]).read_text("ascii") for name in ("cert", "key"))
+        return Identity("certificate", ca_cert=cert, ca_key=key)
 
     def _tell_plan(self, plan: Plan) -> None:
         """Workers get it with Locust's next spawn message, those that join later too."""
@@ -190,11 +225,16 @@ class Session:
     def begin(self) -> None:
         """Locust begins to spawn; the time of -t counts from here."""
         self.started = True
-        self._began = time.monotonic()
+        self._began = self._now()
+
+    def spawned(self) -> None:
+        """All users are there: a worker that joins from now on gets only such as take the place of others."""
+        if self._oversight.distributed and not self._plan.settled:
+            self._tell_plan(msgspec.structs.replace(self._plan, settled=True))
 
     def _start_target(self) -> Target:
         options = self.options
-        if options.host or options.kubeconfig or options.endpoints:
+        if options.existing:
             existing = prepare(options, self.work.config)
             target = existing.target
             self._keep_fresh(existing.rotation, target)
@@ -208,7 +248,7 @@ class Session:
             }
         else:
             logs = str(options.record.resolve() / "logs")
-            pool = msgspec.structs.replace(options.pool, logs=logs)
+            pool = msgspec.structs.replace(options.pool, logs=logs, pace=options.pace)
             self._pool = Process(
                 "pool",
                 "harness.pool.supervisor",
@@ -220,6 +260,8 @@ class Session:
             ready = self._pool.wait_ready(POOL_READY_WITHIN_S)
             self.desk.use_pool(self._pool, tuple(m["name"] for m in ready["members"]))
             self.record.manifest.target = ready
+            for note in ready.get("notes", ()):
+                self.record.mark(note)
             target = of_pool(ready)
         self.record.save()
         return target
@@ -229,7 +271,7 @@ class Session:
         if self._pool is not None:
             ready = self.record.manifest.target
             processes.update({m["name"]: m["pid"] for m in ready["members"]})
-            processes.update({"store": ready["store_pid"], "pool": self._pool.pid})
+            processes.update({**ready["processes"], "pool": self._pool.pid})
         self._scraping.start(target, processes)
 
     def _start_prometheus(self) -> None:
@@ -249,9 +291,10 @@ class Session:
             return
         if is_recorded(kind):
             self.record.event(kind, fields, t=t)
+        self.view.steps.happened(kind, fields, self.record.wall() if t is None else t)
         self.work.take(kind, fields)
         if kind == "informers-started" and not self.options.scenario:
-            self._began = time.monotonic()  # -t is the time of the load, not of making what it finds
+            self._began = self._now()  # -t is the time of the load, not of making what it finds
         elif kind == "worker-started":
             self._scraping.watch(f"worker-{fields['index']}", int(fields["pid"]))
         elif kind == "user-failed":
@@ -260,6 +303,8 @@ class Session:
             self.record.mark(fields["message"], invalid=True)
         elif kind == "credentials-refused":
             self._refused()
+        elif kind == NODES_WANTED and not self._interrupted_by and not self.over:
+            self._oversight.name_nodes(int(fields["index"]), int(fields["count"]))
         elif kind == "measurement":
             self.record.manifest.results.setdefault("measurements", []).append(fields)
         elif kind == "skipped":
@@ -272,13 +317,16 @@ class Session:
             self._claims_ended(fields["failures"])
         elif kind == "phase-started" and not self._loading:
             self._loading = True
-            self._faults = [gevent.spawn_later(spec.at_s, self._inject, spec) for spec in self.options.faults]
+            self._faults.load_began()
+        elif kind == "step-started":
+            self._faults.step_began(str(fields["name"]))
 
-    def take(self, report: dict[str, Any]) -> None:
+    def take(self, report: dict[str, Any], worker: int = 0) -> None:
         """What a worker counted since its last report (`WorkerContext.report`)."""
-        if self._finished:
+        if self._finished or not self._oversight.take(report, worker):
             return
         self._tally.take(report)
+        self.view.counted(report)
 
     def interrupt(self, by: str) -> bool:
         """A signal came (called by its handler, so nothing is written here); False for one that is not the first."""
@@ -288,7 +336,7 @@ class Session:
 
     def look(self) -> None:
         """Called twice a second while the run goes on: signals, workers, the cap, what is due to be written."""
-        now = time.monotonic()
+        now = self._now()
         if self.work.informers is not None:
             self._look_at(self.work.informers, now)
         if self._interrupted_by and not self.over and self._ending_as is None:
@@ -299,8 +347,8 @@ class Session:
             self._end(Status.CAPPED if self.work.ends_by_itself else Status.COMPLETED)
             if self.work.ends_by_itself:
                 self.record.mark(f"ended by -t after {cap:g} s, before its scenario was complete")
-        if now - self._flushed >= FLUSH_EVERY_S:
-            self._flushed = now
+        if time.monotonic() - self._flushed >= FLUSH_EVERY_S:
+            self._flushed = time.monotonic()
             self._take_own()
             self._tally.flush()
 
@@ -327,16 +375,8 @@ class Session:
             self.take(context.report())
 
     def _look_at_workers(self) -> None:
-        runner = self._environment.runner
-        clients = getattr(runner, "clients", None)
-        if clients is None or self.over:
-            return
-        present = {client.id for client in clients.all if client.state != "missing"}
-        for worker in sorted(self._workers - present):
-            index = runner.get_worker_index(worker)
-            share = " and its share of the operations" if f"worker-{index}" in self.desk.crew else ""
-            self._fail(f"worker {index} was lost, and its kubelets{share} with it")
-        self._workers = present
+        if not self.over:
+            self._oversight.look()
 
     def _process_exited(self, name: str, code: int) -> None:
         if self._finished or self.over:
@@ -361,17 +401,27 @@ class Session:
         kind = str(message.pop("kind", ""))
         if kind == "process-exited":
             self._process_exited(str(message["process"]), int(message["code"]))
+        elif kind in COMPONENT_EVENTS:
+            self.tell(kind, message)
+            if "pid" in message:
+                self._scraping.watch(str(message["process"]), int(message["pid"]))
         elif kind in RESTART_EVENTS:
             self.tell(kind, message)
             self.desk.restarted(kind, message)
             if "pid" in message:
                 self._scraping.watch(str(message["member"]), int(message["pid"]))
+        elif kind == BALANCED:
+            self.tell(kind, message)
         elif kind in FAULT_EVENTS:
             self.tell(kind, message)
             if kind == "fault-failed":
                 self._fault_failed(str(message["fault"]), str(message["member"]), str(message["error"]))
 
     def _inject(self, spec: FaultSpec) -> None:
+        if spec.of_pool:
+            assert self._pool is not None, "another target has no faults"
+            self._pool.send(BeginFault(spec.text))
+            return
         for member, why_not in inject(self._target, spec).items():
             self.tell("fault-failed", {"fault": spec.text, "member": member, "error": why_not})
             self._fault_failed(spec.text, member, why_not)
@@ -385,7 +435,7 @@ class Session:
         informers = self.work.informers
         if informers is not None and status in (Status.COMPLETED, Status.CAPPED) and not informers.ended:
             self._ending_as = status
-            informers.close(time.monotonic())
+            informers.close(self._now())
             return
         self._outcome.status = status
         self.over = True
@@ -446,10 +496,15 @@ class Session:
             self._interrupted()
         if not self.over and self._ending_as is not None:  # nobody is left who could compare informers
             self._outcome.status, self.over = self._ending_as, True
-        greenlets = (self._follower, self._refreshing, *self._faults)
+        greenlets = (self._follower, self._refreshing)
         gevent.killall([greenlet for greenlet in greenlets if greenlet])
+        waiting = self._faults.stop()
+        for spec in waiting if self.started else ():
+            self.record.mark(f"fault {spec.text} was not begun: the run ended before", invalid=True)
         self._take_own()
         self._tally.flush(last=True)
+        in_order = self._outcome.status in (Status.COMPLETED, Status.CAPPED)
+        self._oversight.close(in_order=in_order)
         self._prometheus.end()
         self._scraping.end()
         if self._scraping.running:
@@ -468,6 +523,8 @@ class Session:
                 "what it made stays; to remove it: swarmlet cleanup --run %s, with the same --kubeconfig",
                 self.options.run,
             )
+        if self._show is not None:
+            self._show.end()
         self.record.finish(self._outcome.status)
         return self.exit_code
 

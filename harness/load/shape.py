@@ -11,7 +11,8 @@ from harness.load.session import Session
 
 
 class ScenarioShape(LoadTestShape):
-    """Spawns -u kubelets at -r a second beside one user of each other class; ends the run when the session says so.
+    """Spawns -u kubelets at -r a second of the run's pace beside one user of each other class; ends the run when the
+    session says so.
 
     The session (`harness.load.session`) knows when: the scenario's end, -t, a lost worker or a lost process.
     """
@@ -27,4 +28,5 @@ class ScenarioShape(LoadTestShape):
             if isinstance(runner, MasterRunner):
                 runner.stop()  # waits for the workers: what their users count as they stop comes with the last report
             return None
-        return session.options.kubelets + session.helpers, session.options.spawn_rate
+        options = session.options
+        return options.kubelets + session.helpers, options.spawn_rate / options.pace.factor

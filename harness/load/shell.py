@@ -35,6 +35,7 @@ from harness.client.machine import (
 )
 from harness.load.byclient import TransportsByClient
 from harness.load.discarding import Discarded
+from harness.load.missing import MissingWatches
 from harness.load.statistics import NO_ANSWER, Statistics
 from harness.transport.handles import Handle
 from harness.transport.pool import Transport
@@ -55,6 +56,7 @@ class Shell:
         "_events",
         "_handles",
         "_machine",
+        "_missing",
         "_on_certificate",
         "_on_error",
         "_on_finished",
@@ -92,6 +94,7 @@ class Shell:
         self._handles: dict[Key, Handle] = {}
         # Those that are open are kept apart: among what comes and goes the table would be twice the size.
         self._watches: dict[Key, Handle] = {}
+        self._missing: MissingWatches | None = None  # None: none is, as nearly always
         self._waiting: dict[Key, Timer] = {}
         self._events: list[Event] = []  # a deque begins with 0.6 KB
         self._busy = False
@@ -108,6 +111,9 @@ class Shell:
         """The machine's last actions, then everything that is still open is given up; the transport is closed."""
         if self._stopped:
             return
+        if self._missing is not None:
+            self._on_note(self._missing.left())
+            self._missing = None
         try:
             self._carry_out(self._machine.stop(self._timers.now()))
         finally:
@@ -150,14 +156,19 @@ class Shell:
             elif kind is Arm:
                 self._arm(action)  # type: ignore[arg-type]
             elif kind is Disarm:
-                timer = self._waiting.pop(action.key, None)  # type: ignore[union-attr]
+                key = action.key  # type: ignore[union-attr]
+                timer = self._waiting.pop(key, None)
                 if timer is not None:
                     timer.cancel()
+                if self._missing is not None:
+                    self._whole(self._missing.given_up(key))
             elif kind is Cancel:
                 key = action.key  # type: ignore[union-attr]
                 handle = self._handles.pop(key, None) or self._watches.pop(key, None)
                 if handle is not None:
                     handle.cancel()
+                if self._missing is not None:
+                    self._whole(self._missing.given_up(key))
             elif kind is Seen:
                 self._statistics.deliveries.seen(self.user, action)  # type: ignore[arg-type]
             elif kind is CloseConnections:
@@ -202,8 +213,22 @@ class Shell:
         """The request of this sink has become a stream of events."""
         if sink.handle is not None and self._handles.get(sink.key) is sink.handle:
             self._watches[sink.key] = self._handles.pop(sink.key)
+            if self._missing is not None:
+                self._whole(self._missing.opened(sink.key))
             if not self._handles:
                 self._handles.clear()  # a start's table of many
+
+    def lost(self, key: Key, error: TransportError | None) -> None:
+        """An open watch has ended, not by us; whoever wants it will open it again."""
+        if self._missing is None:
+            self._missing = MissingWatches(self._timers.now())
+        self._missing.lost(key, error is not None)
+
+    def _whole(self, whole: bool) -> None:
+        """Say how long watches were missing, when none is missing any more."""
+        if whole and self._missing is not None:
+            self._on_note(self._missing.sample(self._timers.now()))
+            self._missing = None
 
     def answered(self, exchange: _Exchange, length: int) -> float:
         """Count an answer; how long it took."""
@@ -287,6 +312,7 @@ class _Sink(msgspec.Struct, gc=False, eq=False):
         shell, exchange = self.shell, self.exchange
         shell.over(self)
         if exchange is None:
+            shell.lost(self.key, error)
             shell.feed(Closed(self.key, error))
         elif error is not None:
             shell.failed(exchange, error)

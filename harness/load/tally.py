@@ -15,7 +15,7 @@ class Tally:
 
     def __init__(self, record: RunRecord) -> None:
         self._record = record
-        self._deliveries = DeliveryJoin(time.monotonic)
+        self._deliveries = DeliveryJoin(record.manifest.pace.seconds(time.monotonic))
 
     def take(self, report: Mapping[str, Any]) -> None:
         self._record.requests(report["requests"])
@@ -29,7 +29,7 @@ class Tally:
 
     def flush(self, *, last: bool = False) -> None:
         """Write what is due; with `last`, what still waits for its other half too."""
-        self._record.samples(self._deliveries.rows(time.time(), last=last))
+        self._record.samples(self._deliveries.rows(self._record.wall(), last=last))
         if counts := self._deliveries.counts():
             self._count("deliveries", counts)
         if self._deliveries.offsets_ms:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+import msgspec
+
 from harness.load.plan import Target, TargetMember
 from harness.transport.credentials import Rotation
 from harness.transport.incluster import IN_CLUSTER, load_in_cluster
@@ -29,7 +31,13 @@ class Existing(NamedTuple):
 def of_pool(ready: dict[str, Any]) -> Target:
     """The target that a pool's supervisor announced."""
     access = load_kubeconfig(Path(ready["kubeconfig"]))
-    return _target(access, [TargetMember(m["name"], m["host"], int(m["port"])) for m in ready["members"]])
+    target = _target(access, [TargetMember(m["name"], m["host"], int(m["port"])) for m in ready["members"]])
+    return msgspec.structs.replace(
+        target,
+        has_scheduler=ready["has_scheduler"],
+        has_controllers=ready["has_controllers"],
+        front=msgspec.convert(ready["front"], tuple[TargetMember, ...]),
+    )
 
 
 def existing_target(host: str, kubeconfig: str, endpoints: Sequence[str], context: str = "") -> Existing:

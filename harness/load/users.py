@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import gevent
@@ -49,7 +49,7 @@ def _never(_: MachineUser) -> None:
 
 
 # Worth keeping of what machines note; a kubelet's own notes, thousands of times over, are counted by their samples.
-_UNTOLD = ("kubelet-registered", "kubelet-ready", "kubelet-certificate", "kube-proxy-synced", "progress")
+_UNTOLD = ("kubelet-registered", "kubelet-ready", "kubelet-certificate", "kube-proxy-synced")
 
 
 class MachineUser(User):
@@ -61,6 +61,8 @@ class MachineUser(User):
 
     abstract = True
     kind = "user"
+    replaceable = False
+    """Whether one that is started anew elsewhere finds all that it needs at the apiservers."""
 
     def start(self, group: Group) -> gevent.Greenlet:
         self.shells: list[Shell] = []
@@ -158,9 +160,20 @@ class KubeletUser(MachineUser):
 
     abstract = True
     kind = "kubelet"
+    replaceable = True
+    _replaces = False
+
+    def start(self, group: Group) -> gevent.Greenlet:
+        self._replaces = (
+            self.environment.swarmlet_context.nodes.settled
+        )  # it may begin when the fleet is complete
+        return super().start(group)
 
     def build(self, context: WorkerContext) -> list[Running]:
-        name = context.next_node_name()
+        name = context.nodes.take(replaces=self._replaces)
+        if name is None:
+            return []
+        self._name = name
         options = context.kubelet_options
         user = f"system:node:{name}"
         self.transport = context.transport("kubelet", user, (NODE_GROUP,))
@@ -174,7 +187,7 @@ class KubeletUser(MachineUser):
         )
         rest = Rest(kubelet, kubelet_limiters(options), content=options.content_type)
         running = [Running(rest, self.transport, on_certificate=renewal.accept if renewal else None)]
-        if options.kube_proxy:
+        if options.kube_proxy and options.draw_kube_proxy(context.draws(f"kube-proxy or none/{name}")):
             running.append(self._kube_proxy(name, context))
         return running
 
@@ -187,7 +200,18 @@ class KubeletUser(MachineUser):
     def on_stop(self) -> None:
         if self.shells:  # else it never got what it needs to show who it is
             self.run_context.count_members(self.transport)
+            self.run_context.nodes.give_back(self._name)
         super().on_stop()
+
+
+def replaceable(classes: Sequence[type[User]], scenario: str) -> set[str]:
+    """Names of those whose users another worker can start again; without a scenario its user does nothing."""
+    return {
+        user.__name__
+        for user in classes
+        if issubclass(user, MachineUser)
+        and (user.replaceable or (issubclass(user, ClusterLoaderUser) and not scenario))
+    }
 
 
 class ClusterLoaderUser(MachineUser):
@@ -217,6 +241,7 @@ class SchedulerUser(MachineUser):
 
     abstract = True
     kind = "scheduler"
+    replaceable = True
     fixed_count = 1
 
     def build(self, context: WorkerContext) -> list[Running]:
@@ -233,6 +258,7 @@ class ControllersUser(MachineUser):
 
     abstract = True
     kind = "controllers"
+    replaceable = True
     fixed_count = 1
 
     def build(self, context: WorkerContext) -> list[Running]:

@@ -9,14 +9,17 @@ from typing import Any
 import msgspec
 
 from harness.clusterloader import Config, Files, describe, load_config
+from harness.clusterloader.executor import step_name
 from harness.clusterloader.measurements.exec import refuse_commands
 from harness.load.arguments import RunOptions
 from harness.load.informerrun import UNRECORDED as OF_INFORMERS
 from harness.load.informerrun import InformerRun, informer_run
 from harness.load.kperfresults import UNRECORDED as OF_KPERF
 from harness.load.kperfresults import KperfResults, Tell, kperf_results
+from harness.load.live.steps import PROGRESS
 from harness.load.outcome import Outcome
 from harness.load.scenarioresults import NOT_SCRAPED, ScenarioResults
+from harness.load.workers.nodes import NODES_WANTED
 from harness.observe.record import RunRecord, Status
 
 logger = logging.getLogger("swarmlet")
@@ -34,7 +37,8 @@ class Work:
         self.config: Config | None = None
         self.described: dict[str, Any] = {}
         self.informers: InformerRun | None = informer_run(environment, options, tell)
-        self.kperf = kperf_results(environment, options.scenario, self.files, tell, raw=options.raw_data)
+        raw, pace = options.raw_data, options.pace
+        self.kperf = kperf_results(environment, options.scenario, self.files, tell, raw=raw, pace=pace)
         self._results: ScenarioResults | KperfResults | None = self.kperf
         self._awaited = {SCENARIO} if options.scenario else set()
         if options.provisioners is not None:
@@ -55,6 +59,12 @@ class Work:
         if not options.allow_exec:
             refuse_commands(config)
         return config
+
+    @property
+    def steps(self) -> list[str]:
+        """The names of the scenario's steps, in order, each once."""
+        steps = self.config.steps if self.config is not None else ()
+        return list(dict.fromkeys(step_name(step) for step in steps))
 
     @property
     def ignored(self) -> tuple[str, ...]:
@@ -94,7 +104,7 @@ class Work:
 
 def is_recorded(kind: str) -> bool:
     """Some of what users tell is no event of the run: too much of it, or of no use afterwards."""
-    return kind not in OF_KPERF and kind not in OF_INFORMERS
+    return kind not in (PROGRESS, NODES_WANTED) and kind not in OF_KPERF and kind not in OF_INFORMERS
 
 
 def _keep_informers(informers: InformerRun, record: RunRecord, outcome: Outcome) -> None:

@@ -43,7 +43,8 @@ class ArmData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FigureData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A row of an arm: a value for each sample that counts, in the order of the arm's samples; None: not exposed."""
+    """A row of an arm: a value for each sample that counts, in the order of the arm's samples; None where there is none
+    (`RowData.absent`)."""
 
     n: int
     values: list[float | None]
@@ -77,6 +78,7 @@ class RowData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     lower_is_better: bool | None
     shown: bool
+    absent: str
     charts: list[str]
     arms: dict[str, FigureData]
     against_first: dict[str, ContrastData | None]
@@ -137,6 +139,7 @@ def _row(compared: Compared, charts: Sequence[Chart]) -> RowData:
         row.source,
         row.lower_is_better,
         row.shown,
+        row.absent,
         [chart.picture for chart in charts if row.key in chart.rows],
         {name: _figure(figure) for name, figure in compared.figures.items()},
         {name: _contrast(compared, name) for name in compared.contrasts},

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from harness.compare.comparison import Compared, Figure
 from harness.compare.inference import Contrast, Verdict
+from harness.compare.rows.row import NOT_EXPOSED
 
-NOT_EXPOSED = "not exposed"
 _PARTS_FROM_S = 120
 _BYTES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 
-def number(value: float | None, unit: str) -> str:
-    """A value with its unit; whole numbers keep all their digits."""
+def number(value: float | None, unit: str, absent: str = NOT_EXPOSED) -> str:
+    """A value with its unit; whole numbers keep all their digits. `absent` where there is none."""
     if value is None:
-        return NOT_EXPOSED
+        return absent
     if unit == "bytes":
         for size, name in _BYTES:
             if abs(value) >= size:
@@ -29,10 +29,10 @@ def number(value: float | None, unit: str) -> str:
     return f"{text} {unit}".rstrip()
 
 
-def figure(figure: Figure, unit: str) -> str:
-    """The median, with the range where there is more than one sample and they differ."""
+def figure(figure: Figure, unit: str, absent: str = NOT_EXPOSED) -> str:
+    """The median, with the range where there is more than one sample and they differ; `absent` where there is none."""
     if figure.median is None or figure.range is None:
-        return NOT_EXPOSED
+        return absent
     text, spread = number(figure.median, unit), span(figure, unit)
     return f"{text} ({spread})" if spread else text
 

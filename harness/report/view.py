@@ -103,15 +103,40 @@ def _reasons(run: Run, why: str) -> Iterator[tuple[str, bool]]:
     yield from ((mark.text, False) for mark in run.manifest.marks if not mark.invalid)
 
 
+def _server(run: Run) -> str:
+    """The version of a real one that the run started, and the flags that it was given beside a pool's own."""
+    program = run.manifest.target.get("binaries", {}).get("kube-apiserver")
+    if program is None:
+        return "–"
+    options = run.manifest.target.get("options", {}).get("binaries", {})
+    return " ".join([program["version"], *(f"--{flag}" for flag in options.get("apiserver_flags", ()))])
+
+
+def _clocks(run: Run) -> str:
+    """With the way of the fastest report; less than 0 is ahead."""
+    reports = run.manifest.results.get("reports", {}).values()
+    off = [counts["clock_ms"] for counts in reports if counts.get("clock_ms") is not None]
+    return f"{min(off):.0f} to {max(off):.0f} ms" if off else "–"
+
+
+def _pace(run: Run) -> str:
+    """All times and rates of a record are the model's."""
+    pace = run.manifest.pace
+    return "real time" if pace.real else f"slowed down: 1 s takes {pace.factor:g} s of real time"
+
+
 def conditions(comparison: Comparison) -> list[tuple[str, list[str]]]:
     """What each arm ran under, one line a fact, a value an arm; taken from its samples' manifests."""
     facts = (
         ("members", lambda run: len(run.manifest.target.get("members", ()))),
         ("modelled cores of each member", lambda run: run.manifest.target.get("cores", "–")),
+        ("clock of the model", _pace),
         ("backend", lambda run: run.manifest.target.get("backend", "–")),
+        ("kube-apiserver", _server),
         ("kubelets", lambda run: run.manifest.nodes),
         ("scenario", lambda run: Path(run.manifest.scenario.get("path", "none")).name),
         ("faults", lambda run: "; ".join(faults_of(run)) or "none"),
+        ("workers' clocks behind the master's", _clocks),
         ("seed", lambda run: run.manifest.seed),
         (
             "swarmlet",

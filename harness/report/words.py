@@ -94,7 +94,9 @@ def _importance(row: Compared, arm: str) -> tuple[int, int]:
 def _line(compared: Compared, first: str, arm: str) -> str:
     row = compared.row
     taken = "" if row.taken.value == "run" else f" ({row.taken.value})"
-    mine, other = (numbers.number(compared.figures[name].median, row.unit) for name in (arm, first))
+    mine, other = (
+        numbers.number(compared.figures[name].median, row.unit, row.absent) for name in (arm, first)
+    )
     difference = numbers.difference(compared, arm)
     verdict = numbers.verdict(compared.contrasts[arm])
     return f"{row.title}{taken}: {arm} {mine}, {first} {other}, difference {difference}: {verdict}"

@@ -98,7 +98,7 @@ def _connect(endpoint: Endpoint) -> PlainSocket:
     failure = OSError("the name has no address")
     for family, kind, protocol, _, address in addresses:
         try:
-            return _connect_to(family, kind, protocol, address)
+            return _connect_to(family, kind, protocol, address, endpoint.source)
         except OSError as error:
             failure = error
     raise _as_transport_error(endpoint, failure) from failure
@@ -149,10 +149,12 @@ def _resolve(endpoint: Endpoint) -> list[Any]:
         return list(gevent_socket.getaddrinfo(endpoint.host, endpoint.port, 0, _socket.SOCK_STREAM))
 
 
-def _connect_to(family: int, kind: int, protocol: int, address: Any) -> PlainSocket:
+def _connect_to(family: int, kind: int, protocol: int, address: Any, source: str) -> PlainSocket:
     sock = PlainSocket(family, kind, protocol)
     try:
         sock.setblocking(False)
+        if source:
+            sock.bind((source, 0))
         sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
         for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL"):

@@ -90,7 +90,7 @@ class Transport:
         self._connections: list[HttpConnection] = []
         self._idle: list[Http1Connection] = []
         self._waiting: list[Handle] = []
-        self._dials: list[gevent.Greenlet] = []
+        self._dials: dict[gevent.Greenlet, Endpoint] = {}
         self._backing_off: dict[Handle, Timer] = {}
         self._bearer = bearer
         self._proxy = proxy
@@ -174,8 +174,9 @@ class Transport:
         if self._closed:
             return
         self._closed = True
-        dials, self._dials = self._dials, []
-        for greenlet in dials:
+        dials, self._dials = self._dials, {}
+        for greenlet, endpoint in dials.items():
+            self._endpoints.closed(endpoint.member)
             # A dial's greenlet never runs callbacks, so this is not one of them; kill() waits until it has gone.
             greenlet.kill()
             if isinstance(greenlet.value, Dialled):
@@ -232,8 +233,9 @@ class Transport:
         HTTP/1.1 each waiting request needs its own."""
         wanted = self.waiting - len(self._backing_off) if self._protocol == "http/1.1" else 1
         while len(self._dials) < wanted and not self._closed:
-            greenlet = gevent.Greenlet(self._dial, self._endpoints.choose())
-            self._dials.append(greenlet)
+            endpoint = self._endpoints.choose()
+            greenlet = gevent.Greenlet(self._dial, endpoint)
+            self._dials[greenlet] = endpoint
             greenlet.start()
 
     def _dial(self, endpoint: Endpoint) -> Dialled | None:
@@ -274,8 +276,7 @@ class Transport:
             self.connection_idle(connection)
 
     def _dial_over(self, greenlet: gevent.Greenlet) -> None:
-        if greenlet in self._dials:
-            self._dials.remove(greenlet)
+        self._dials.pop(greenlet, None)
 
     def _established(self, member: str) -> None:
         self._endpoints.succeeded()
@@ -360,6 +361,7 @@ class Transport:
         if connection not in self._connections:
             return
         self._connections.remove(connection)
+        self._endpoints.closed(connection.member)
         if isinstance(connection, Http1Connection) and connection in self._idle:
             self._idle.remove(connection)
         self._gone_received += connection.received_bytes

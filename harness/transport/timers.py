@@ -11,6 +11,7 @@ from typing import Any
 from gevent import get_hub
 
 from harness.transport.dispatch import Dispatcher
+from harness.wire.pace import REAL, Pace
 
 COMPACT_ABOVE = 256
 """Cancelled entries tolerated in the heap. Most timers are request timeouts, which are nearly always cancelled."""
@@ -67,15 +68,28 @@ class Timer:
 class Timers:
     """Calls functions at given times, in order of time, in the dispatcher's greenlet (they must not block).
 
-    `now()` is monotonic seconds since this object was made, the time that machines of `harness.client` are given.
-    `close()` drops all timers and ends the dispatcher.
+    `now()` is monotonic seconds since this object was made, the time that machines of `harness.client` are given; at a
+    `pace` it is the model's. `close()` drops all timers and ends the dispatcher.
     """
 
-    __slots__ = ("_armed_for", "_cancelled", "_count", "_heap", "_loop", "_watcher", "dispatcher", "origin")
+    __slots__ = (
+        "_armed_for",
+        "_cancelled",
+        "_clock",
+        "_count",
+        "_heap",
+        "_loop",
+        "_origin",
+        "_watcher",
+        "dispatcher",
+        "pace",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, pace: Pace = REAL) -> None:
         self.dispatcher = Dispatcher()
-        self.origin = time.monotonic()
+        self.pace = pace
+        self._clock = pace.seconds(time.monotonic)
+        self._origin = self._clock()
         self._heap: list[tuple[float, int, Timer]] = []
         self._count = 0
         self._cancelled = 0
@@ -92,7 +106,7 @@ class Timers:
         return len(self._heap) - self._cancelled
 
     def now(self) -> float:
-        return time.monotonic() - self.origin
+        return self._clock() - self._origin
 
     def call_at(self, when: float, callback: Callable[..., object], *arguments: Any) -> Timer:
         """Call `callback` at `when` or soon after; in the dispatcher's next turn where `when` has passed. With
@@ -144,7 +158,7 @@ class Timers:
     def _arm(self, when: float) -> None:
         self._disarm()
         self._armed_for = when
-        self._watcher = self._loop.timer(max(when - self.now(), 0.0))
+        self._watcher = self._loop.timer(max(self.pace.real_s(when - self.now()), 0.0))
         # The loop's idea of the time is that of its last iteration; without update a timer could fire too soon.
         self._watcher.start(self._fire, update=True)
 

@@ -20,7 +20,7 @@ from tests.clusterloader.conftest import loader
 from tests.clusterloader.fake import FakeCluster
 
 FOLDER = Path(harness.__file__).parents[1] / "clusterloader_configs"
-NAMES = ("claims", "density", "list", "load-5k", "secrets-and-configmaps", "watch-list")
+NAMES = ("burst", "claims", "density", "hold", "list", "load-5k", "secrets-and-configmaps", "watch-list")
 SIZES = (10, 5000)
 
 
@@ -193,3 +193,46 @@ def test_claims_of_a_class_that_is_there_make_none() -> None:
     made = objects_of(config)
     assert {each["kind"] for each in made} == {"PersistentVolumeClaim", "Pod"}
     assert {each["spec"].get("storageClassName", "fast") for each in made} >= {"fast"}
+
+
+# ---- burst -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("nodes", "deployments"), [(1, 1), (10, 6), (30, 20), (300, 200)])
+def test_a_burst_is_as_dense_on_any_fleet_and_on_thirty_nodes_the_measured_one(
+    nodes: int, deployments: int
+) -> None:
+    config = config_of("burst", nodes)
+    (phase,) = next(step for step in config.steps if step.name == "create objects").phases
+    assert len(namespaces_of(phase, "t")) * phase.replicas_per_namespace == deployments
+    assert phase.object_bundle[-1].template_fill_map["Replicas"] == 40
+
+
+def test_a_burst_s_pods_mount_what_their_own_deployment_s_bundle_makes() -> None:
+    made = {(each["kind"], each["metadata"]["name"]): each for each in objects_of(config_of("burst", 30))}
+    volumes = made["Deployment", "burst-19"]["spec"]["template"]["spec"]["volumes"]
+    assert ("ConfigMap", volumes[0]["configMap"]["name"]) == ("ConfigMap", "burst-19")
+    assert ("Secret", volumes[1]["secret"]["secretName"]) == ("Secret", "burst-19")
+    assert {("ConfigMap", "burst-19"), ("Secret", "burst-19")} <= made.keys()
+
+
+# ---- hold ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("watches", [7, 35, 100])
+def test_hold_s_pods_bring_every_kubelet_to_its_number_of_watches(watches: int) -> None:
+    """Six it has anyway, one of them for the CA bundle of the pod's token; the rest is mounted, and made before."""
+    config = config_of("hold", 5000, CL2_WATCHES=str(watches))
+    made = objects_of(config)
+    pod = next(each for each in made if each["kind"] == "Pod")
+    mounted = [
+        volume.get("secret", {}).get("secretName") or volume["configMap"]["name"]
+        for volume in pod["spec"]["volumes"]
+    ]
+    assert len(set(mounted)) == watches - 6
+    phases = config.steps[0].phases
+    assert sum(phase.replicas_per_namespace for phase in phases) == watches - 6
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods"), [(1, 1), (50, 50), (99, 99), (120, 120), (125, 124), (5000, 5000)]
+)
+def test_hold_has_a_pod_for_each_node_and_never_one_too_many(nodes: int, pods: int) -> None:
+    (phase,) = next(step for step in config_of("hold", nodes).steps if step.name == "create objects").phases
+    assert len(namespaces_of(phase, "t")) * phase.replicas_per_namespace == pods

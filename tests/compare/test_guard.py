@@ -82,6 +82,23 @@ def test_what_follows_from_a_difference_is_not_one_more(tmp_path: Path) -> None:
     assert {finding.what for finding in findings(tmp_path, more)} == {"kubelets"}
 
 
+def test_a_clock_that_goes_slower_in_one_arm_is_found_and_its_origin_is_each_runs_own(tmp_path: Path) -> None:
+    def paced(factor: float) -> Change:
+        return lambda m: m.arguments["options"].update(
+            pace={"factor": factor, "origin_s": m.started + factor}
+        )
+
+    arms = {
+        "a": runs(tmp_path, "a", change=paced(4.0), of=2)[1:],
+        "b": runs(tmp_path, "b", change=paced(8.0), of=2)[1:],
+    }
+    assert [(finding.what, finding.values) for finding in guard(arms)] == [
+        ("pace.factor", {"a": "4.0", "b": "8.0"})
+    ]
+    equal = {"a": arms["a"], "c": runs(tmp_path, "c", change=paced(4.0), of=2)[1:]}
+    assert guard(equal) == []
+
+
 def test_the_resolved_scenario_counts_and_not_only_its_path(tmp_path: Path) -> None:
     found = findings(tmp_path, lambda m: m.scenario.update(resolved={"steps": 3}))
     assert {finding.what for finding in found} == {"scenario.resolved"}
@@ -97,6 +114,7 @@ def test_seeds_are_compared_over_all_samples(tmp_path: Path) -> None:
     [
         ("process-restarted", "restarts of apiservers"),
         ("process-exited", "processes that ended unasked"),
+        ("worker-lost", "processes that ended unasked"),
         ("fault-started", "faults"),
     ],
 )
@@ -170,3 +188,49 @@ def test_a_sample_that_was_run_again_counts_once(tmp_path: Path) -> None:
         return made
 
     assert guard({"a": faulty("a", 1, 2), "b": faulty("b", 1, 2, 1)}) == []
+
+
+# ---- pools of binaries -----------------------------------------------------------------------------------------------
+def of_binaries(version: str, folder: str = "", pid: int = 1) -> Change:
+    """A target as a pool of binaries describes it; `pid` stands for all that differs from pool to pool."""
+
+    def change(manifest: Manifest) -> None:
+        manifest.arguments["options"]["pool"].update(backend="binaries", binaries={"folder": folder})
+        manifest.target.update(
+            backend="binaries",
+            binaries={"kube-apiserver": {"path": f"{folder}/kube-apiserver", "version": version}},
+            processes={"etcd-0": pid},
+            command_lines={"member-0": [f"--secure-port={pid}"]},
+            signs={"cert": f"/tmp/{pid}"},
+            front=[{"port": pid}],
+            store={"kind": "etcd", "members": [{"name": "etcd-0", "pid": pid, "url": f"http://h:{pid}"}]},
+            balancer={"kind": "haproxy"},
+        )
+
+    return change
+
+
+def both(folder: Path, one: Change, other: Change, declared: tuple[str, ...] = ()) -> list[str]:
+    arms = {"a": runs(folder, "a", of=1), "b": runs(folder, "b", of=1)}
+    for found, change in zip(arms.values(), (one, other), strict=True):
+        change(found[0].manifest)
+    return [finding.what for finding in guard(arms, declared)]
+
+
+def test_pids_ports_and_files_of_two_pools_of_binaries_are_no_difference(tmp_path: Path) -> None:
+    assert both(tmp_path, of_binaries("v1.36.2", pid=1), of_binaries("v1.36.2", pid=2)) == []
+
+
+def test_another_version_is_found_and_with_another_folder_follows_from_that(tmp_path: Path) -> None:
+    before, after = of_binaries("v1.35.0"), of_binaries("v1.36.2")
+    assert both(tmp_path / "path", before, after) == ["target.binaries.kube-apiserver.version"]
+    there = of_binaries("v1.36.2", folder="/opt/1.36")
+    assert both(tmp_path / "folder", before, there) == ["pool.binaries.folder"]
+
+
+def test_an_emulated_and_a_real_pool_differ_in_the_backend_and_what_follows(tmp_path: Path) -> None:
+    found = both(
+        tmp_path, lambda m: m.arguments["options"]["pool"].update(backend="emulated"), of_binaries("v1")
+    )
+    assert "pool.backend" in found
+    assert not any(what.startswith("target.") for what in found)

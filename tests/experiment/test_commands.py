@@ -66,6 +66,23 @@ def records(folder: Path, *names: str, members: int = 1) -> list[str]:
 
 
 # ---- experiments ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--kubeconfig", "x"), "--kubeconfig x: it goes with --backend existing"),
+        (("--backend", "real"), "arm one: --backend 'real': none of emulated, binaries, existing"),
+        (("--backend", "existing"), "arm two: --members: no pool is started with --backend existing"),
+    ],
+)
+def test_a_backend_that_cannot_be_is_one_line(
+    swarmlet: Swarmlet, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
+) -> None:
+    Path("x.yaml").write_text(FILE + TWO)
+    assert swarmlet("experiment", "run", "x.yaml", *words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
 @pytest.mark.usefixtures("data_alone")
 def test_an_experiment_is_run_and_reported(
     swarmlet: Swarmlet, tmp_path: Path, endings: dict[str, str], capsys: pytest.CaptureFixture[str]

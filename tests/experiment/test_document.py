@@ -11,6 +11,7 @@ from harness.experiment.plan import sample_arguments
 from harness.load.commandline import check
 from harness.observe.environment import share
 from harness.wire.errors import ConfigError
+from tests.pool.binaries.standin import install
 
 GOOD = """\
 title: One or three
@@ -219,6 +220,21 @@ def test_a_list_is_joined_where_an_option_takes_commas_and_false_leaves_a_switch
     assert not any("claims-delete" in word for word in arm.arguments)
 
 
+def test_a_pace_is_for_all_arms_or_one_and_what_cannot_be_slowed_down_is_told_where_it_stands(
+    tmp_path: Path,
+) -> None:
+    plan = read_experiment(
+        write(tmp_path, "title: t\nscenario: none\npace: 4\narms: [{name: a}, {name: b, pace: 2.5}]\n")
+    )
+    paces = [check(sample_arguments(plan, arm, 1, tmp_path)).pace.factor for arm in plan.arms]
+    assert paces == [4.0, 2.5]
+    assert plan.declared() == ("pace.factor",)
+    with pytest.raises(
+        ConfigError, match=r"x.yaml:3: pace: arm a: --pace 4: the clock of a cluster that is there"
+    ):
+        read_experiment(tmp_path / "x.yaml", target={"backend": "existing"})
+
+
 def test_a_locustfile_of_ones_own_is_a_path(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("")
     plan = read_experiment(write(tmp_path, TOP + "locustfile: [kubelets, mine.py]\n"))
@@ -235,6 +251,7 @@ def test_a_locustfile_of_ones_own_is_a_path(tmp_path: Path) -> None:
             {"informers.crowds", "pool.feature_gates", "pool.feature_gates.ListFromCacheSnapshot"},
         ),
         ("provisioners", 2, {"provisioners.preset", "provisioners.options.election"}),
+        ("balancing", 5, {"cluster.policy", "pool.goaway_chance"}),
     ],
 )
 def test_our_own_experiments_can_be_run(name: str, arms: int, declared: set[str]) -> None:
@@ -244,8 +261,67 @@ def test_our_own_experiments_can_be_run(name: str, arms: int, declared: set[str]
     assert declared <= set(plan.declared())
 
 
+@pytest.mark.parametrize(("name", "nodes", "minutes"), [("ha-500", 500, 25), ("ha-5k", 5000, 90)])
+def test_ours_that_two_cores_cannot_play_are_slowed_down_alike_and_have_an_end(
+    name: str, nodes: int, minutes: int
+) -> None:
+    plan = read_experiment(find_experiment(name))
+    runs = [check(sample_arguments(plan, arm, 1, Path("record"))) for arm in plan.arms]
+    assert [run.pool.members for run in runs] == [1, 3]
+    assert {run.kubelets for run in runs} == {nodes}
+    assert plan.declared() == ("pool.members",)
+    for run in runs:
+        assert run.run_time_s is not None
+        assert run.pace.real_s(run.run_time_s) < minutes * 60
+
+
 def test_an_experiment_that_is_not_there_is_answered_with_those_that_are() -> None:
     with pytest.raises(
-        ConfigError, match=r"'nosuch': no such file, nor one of ours \(ha, provisioners, snapshots\)"
+        ConfigError,
+        match=r"'nosuch': no such file, nor one of ours \(balancing, ha, .*provisioners, snapshots\)",
     ):
         find_experiment("nosuch")
+
+
+# ---- backends --------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = install(tmp_path / "assets", "kube-apiserver", "etcd")
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(folder))
+    return folder
+
+
+@pytest.mark.usefixtures("assets")
+def test_a_backend_is_said_in_the_file_or_for_all_of_it_by_command(tmp_path: Path) -> None:
+    arms = "- name: a\n  target: {backend: emulated}\n- name: b\n  target: {members: 3}\n"
+    text = f"title: t\nscenario: none\narms:\n{arms}"
+    plan = read_experiment(write(tmp_path, text), target={"backend": "binaries"})
+    backends = [check(sample_arguments(plan, arm, 1, tmp_path)).pool.backend for arm in plan.arms]
+    assert backends == ["binaries", "binaries"]
+    assert set(plan.declared()) == {"pool.members"}
+    asked = read_experiment(write(tmp_path, text.replace("emulated", "binaries")))
+    assert "pool.backend" in asked.declared()
+
+
+@pytest.mark.usefixtures("assets")
+@pytest.mark.parametrize("name", ["ha", "snapshots", "provisioners", "balancing"])
+def test_our_own_experiments_run_on_real_apiservers_too(name: str) -> None:
+    plan = read_experiment(find_experiment(name), target={"backend": "binaries"})
+    assert all("--backend=binaries" in arm.arguments for arm in plan.arms)
+
+
+def test_what_an_arm_says_that_the_backend_has_not_is_told_where_it_stands(tmp_path: Path) -> None:
+    text = "title: t\nscenario: none\narms:\n- name: a\n  target:\n    members: 3\n"
+    with pytest.raises(ConfigError) as refused:
+        read_experiment(write(tmp_path, text), target={"backend": "existing"})
+    assert str(refused.value).startswith(
+        f"{tmp_path}/x.yaml:6: arms[0].target.members: arm a: --members: no pool is started with --backend existing"
+    )
+
+
+@pytest.mark.usefixtures("assets")
+def test_cores_of_real_apiservers_are_refused_where_they_stand(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"x.yaml:5: target.cores: arm one: --cores: only an emulated member"
+    ):
+        read_experiment(write(tmp_path, GOOD), target={"backend": "binaries"})

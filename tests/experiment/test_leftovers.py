@@ -15,6 +15,7 @@ import pytest
 from harness.experiment.leftovers import Host, await_fit, left_folders, leftovers
 from harness.observe.record import Manifest
 from harness.wire.errors import SwarmletError
+from harness.wire.pace import Pace
 
 
 class Machine:
@@ -58,6 +59,19 @@ def test_a_process_of_the_run_is_found_by_its_number_and_its_time(sleeper: int) 
     left.ended = left.started - 100  # the number is another process's now
     assert list(leftovers(left)) == []
     assert list(leftovers(manifest(members=[{"name": "member-0", "pid": 2**22 + 1}]))) == []
+
+
+def test_the_end_of_a_run_whose_clock_went_slower_was_later_than_it_says(sleeper: int) -> None:
+    left = manifest(members=[{"name": "member-0", "pid": sleeper}])
+    left.ended = left.started + 2.0  # the process began after 5 s
+    assert list(leftovers(left)) == []
+    left.pace = Pace(4.0, left.started)
+    assert list(leftovers(left)) == [f"process {sleeper} (member-0)"]
+
+
+def test_processes_beside_the_members_of_a_pool_of_binaries_are_looked_for(sleeper: int) -> None:
+    left = manifest(backend="binaries", processes={"etcd-0": sleeper})
+    assert list(leftovers(left)) == [f"process {sleeper} (etcd-0)"]
 
 
 def test_a_port_that_is_still_served_is_found() -> None:

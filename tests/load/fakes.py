@@ -125,7 +125,7 @@ class FakeMachine:
 
 
 def client(worker: str, state: str = "running") -> Any:
-    return SimpleNamespace(id=worker, state=state)
+    return SimpleNamespace(id=worker, state=state, user_classes_count={})
 
 
 class FakeRunner:
@@ -134,6 +134,7 @@ class FakeRunner:
     def __init__(self, *workers: str) -> None:
         self.workers = {worker: client(worker) for worker in workers}
         self.quits = 0
+        self.sent: list[tuple[str, Any, str]] = []
 
     @property
     def clients(self) -> Any:
@@ -141,6 +142,9 @@ class FakeRunner:
 
     def get_worker_index(self, worker: str) -> int:
         return int(worker[-1])
+
+    def send_message(self, kind: str, data: Any, client_id: str) -> None:
+        self.sent.append((kind, data, client_id))
 
     def quit(self) -> None:
         self.quits += 1

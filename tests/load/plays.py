@@ -86,8 +86,14 @@ class Play:
             )
         )
         path = ROOT / "locustfiles" / f"{locustfile}.py"
-        worker = [sys.executable, "-m", "locust", "-f", str(path), "--worker"]
-        self.workers = [self._start([*worker, "--master-port", port]) for _ in range(workers)]
+        self._worker = [sys.executable, "-m", "locust", "-f", str(path), "--worker", "--master-port", port]
+        self.workers: list[subprocess.Popen[bytes]] = []
+        for _ in range(workers):
+            self.join()
+
+    def join(self) -> None:
+        """One more worker."""
+        self.workers.append(self._start(self._worker))
 
     def _start(self, line: list[str]) -> subprocess.Popen[bytes]:
         with self._output.open("ab") as output:

@@ -15,6 +15,7 @@ from harness.load import openfiles
 from harness.load.arguments import add_arguments, options_from
 from harness.wire.errors import ConfigError
 from tests.load.plays import TINY
+from tests.pool.binaries.standin import install
 
 
 class Parser(argparse.ArgumentParser):
@@ -93,6 +94,18 @@ def test_what_is_given_arrives() -> None:
     assert (options.record, options.http) == (Path("/tmp/somewhere"), "h2")
 
 
+def test_faults_bring_the_links_that_they_need() -> None:
+    options = parse(
+        *("--members", "2", "--link", "member-0,store"),
+        *("--fault", "cut between=clients,members step=create for=1s"),
+        *("--fault", "link between=member-1,store latency=1ms"),
+        *("--fault", "kill member=member-1 at=5s"),
+    )
+    assert [spec.fault.kind for spec in options.faults] == ["cut", "kill"]
+    assert options.pool.faults == ("link between=member-1,store latency=0.001s",)
+    assert options.pool.wanted_links == ("member-0,store", "clients,members", "member-1,store")
+
+
 def test_a_fleet_may_be_at_rest() -> None:
     assert parse("--scenario", "none").scenario == ""
 
@@ -122,6 +135,13 @@ def test_endpoints_are_separated_by_commas() -> None:
         (("--fault", "stall-informer member=member-1 at=5s"), ["member-1", "member-0"]),
         (("--fault", "goaway member=member-1"), ["member-1", "member-0"]),
         (("--fault", "stall-informer at=5s", "-H", "http://h:1"), ["emulated"]),
+        (("--fault", "kill member=etcd-0 at=5s"), ["'etcd-0'", "member-0, store, all"]),
+        (("--fault", "cut between=clients,etcd-0 at=5s"), ["no such link", "clients,member-0"]),
+        (("--fault", "kill member=store"), ["store keeps nothing", "--data-dir"]),
+        (("--link", "clients"), ["--link 'clients'", "two parts"]),
+        (("--balancer", "nginx"), ["balancer", "'nginx'", "haproxy"]),
+        (("--balancer", "haproxy", "--balancer-binary", "/nowhere"), ["haproxy", "/nowhere"]),
+        (("--balancer", "haproxy", "-H", "http://h:1"), ["balancer"]),
         (("--pool-host", "localhost"), ["host", "'localhost'"]),
         (("--goaway-chance", "0.03"), ["goaway-chance", "0.02"]),
         (("--executors", "0"), ["--executors 0", "above 0", "auto"]),
@@ -133,6 +153,9 @@ def test_endpoints_are_separated_by_commas() -> None:
         (("--max-requests-inflight", "0"), ["max-requests-inflight", "0"]),
         (("--scrape-interval", "0.4"), ["--scrape-interval", "0.5"]),
         (("--scrape-interval", "nan"), ["--scrape-interval", "0.5"]),
+        (("--metrics-bind-address", "9646"), ["--metrics-bind-address 9646", "HOST:PORT"]),
+        (("--metrics-bind-address", "h:x"), ["--metrics-bind-address h:x", "HOST:PORT"]),
+        (("--metrics-bind-address", ":65536"), ["65536", "HOST:PORT"]),
         (("-u", "0"), ["-u 0", "at least 1"]),
         (("-r", "0"), ["-r 0"]),
         (("-r", "-3"), ["-r -3"]),
@@ -147,6 +170,14 @@ def test_what_cannot_be_is_refused_by_name_and_with_what_may_be(
     assert all(word in text for word in words), text
     assert "\n" not in text
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("", None), ("127.0.0.1:0", ("127.0.0.1", 0)), (":9646", ("", 9646)), ("[::1]:9646", ("::1", 9646))],
+)
+def test_where_metrics_are_served(text: str, address: tuple[str, int] | None) -> None:
+    assert parse("--metrics-bind-address", text).metrics_bind_address == address
 
 
 class TestOpenFiles:
@@ -192,3 +223,46 @@ def test_executors_are_a_number_or_as_many_as_are_needed() -> None:
     assert parse("--executors", "3").executors == 3
     assert parse("--executors", "auto").executors == 0
     assert parse("--allow-exec").allow_exec
+
+
+def test_a_cluster_that_is_named_is_existing_and_so_is_one_that_is_asked_for() -> None:
+    assert not parse().existing
+    for arguments in (("--kubeconfig", "x"), ("-H", "https://h:1"), ("--backend", "existing")):
+        options = parse(*arguments)
+        assert (options.existing, options.pool.backend) == (True, "existing")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--backend", "emulated", "--kubeconfig", "x"),
+            "--kubeconfig x: names a cluster that is there; --backend emulated starts one",
+        ),
+        (("--backend", "binaries", "-H", "https://h:1"), "--host https://h:1: names a cluster"),
+        (
+            ("--backend", "existing", "--members", "3"),
+            "--members: no pool is started with --backend existing",
+        ),
+        (("--backend", "existing", "--pool-objects", "x.yaml"), "--pool-objects: no pool is started"),
+        (("--backend", "none"), "--backend 'none': none of emulated, binaries, existing"),
+        (("--apiserver-flag", "v=2"), "--apiserver-flag: it is for real kube-apiservers"),
+    ],
+)
+def test_a_backend_and_what_does_not_go_with_it_are_one_line(
+    arguments: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(*arguments)
+    assert str(refused.value).startswith(message)
+
+
+def test_faults_that_a_member_does_to_itself_are_no_real_one_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(install(tmp_path, "kube-apiserver", "etcd")))
+    real = ("--backend", "binaries", "--members", "2")
+    assert parse(*real, "--fault", "kill member=member-1 for=5s at=1s").pool.backend == "binaries"
+    for when in ("at=1s", ""):
+        with pytest.raises(ConfigError, match="--fault stall-informer: only an emulated member can do it"):
+            parse(*real, "--fault", f"stall-informer for=5s {when}")

@@ -37,7 +37,9 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
         given = ["--scenario", "none", "--record", str(tmp_path / "record"), *arguments]
         parsed = parser.parse_args(given, namespace=SimpleNamespace(master=False, headless=True))
         hooks._start_session(
-            SimpleNamespace(parsed_options=parsed, user_classes=[], runner=None, swarmlet_context=None)
+            SimpleNamespace(
+                parsed_options=parsed, user_classes=[], runner=None, swarmlet_context=None, web_ui=None
+            )
         )
 
     return start

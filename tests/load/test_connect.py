@@ -5,18 +5,21 @@ from __future__ import annotations
 import random
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from gevent.event import AsyncResult
 
-from harness.load.connect import Connections, Connector
+from harness.load.connect import Connections, Connector, from_own_address, has_own_addresses
 from harness.load.identity.authority import Authority
 from harness.load.plan import Target, TargetMember
 from harness.pool.certificates import ServingFiles, make_serving_files
 from harness.transport.credentials import Credentials
+from harness.transport.endpoints import Endpoint
 from harness.transport.pool import Transport
 from harness.transport.tally import Count
 from harness.transport.timers import Timers
@@ -37,15 +40,18 @@ class Server:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._open: list[socket.socket] = []
+        self.peers: list[str] = []
+        """The addresses that connections have come from."""
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
 
     def _accept(self) -> None:
         while True:
             try:
-                sock, _ = self._listener.accept()
+                sock, address = self._listener.accept()
             except OSError:
                 return
+            self.peers.append(address[0])
             self._threads.append(threading.Thread(target=self._serve, args=(sock,)))
             self._threads[-1].start()
 
@@ -121,6 +127,31 @@ def whoami(transport: Transport) -> str:
     answer = result.get()
     assert isinstance(answer, Response), answer
     return answer.body.decode()
+
+
+def test_clients_connect_to_what_stands_before_members_each_from_an_address_of_its_own(
+    server: Server, files: ServingFiles, timers: Timers
+) -> None:
+    behind = target(server, files)
+    front = (TargetMember("balancer", "127.0.0.1", server.port),)
+    told = msgspec.structs.replace(behind, members=(TargetMember("m", "127.0.0.1", 1),), front=front)
+    connector = Connector(told, timers, Connections(http="http/1.1"))
+    for source in ("node-a", "node-b", "node-a"):
+        transport = connector.transport("kubelet", random.Random(1), source=source)
+        whoami(transport)
+        assert transport.members_talked_to == {"balancer"}
+        transport.close()
+    first, second, again = server.peers
+    assert first == again != second
+    assert first.startswith("127.")
+
+
+def test_only_a_balancer_on_this_machine_is_met_from_many_addresses() -> None:
+    assert has_own_addresses(TargetMember("balancer", "127.0.0.1", 1)) == (sys.platform == "linux")
+    assert not has_own_addresses(TargetMember("balancer", "10.0.0.1", 1))
+    assert not has_own_addresses(TargetMember("member-0", "127.0.0.1", 1))
+    own = {from_own_address(Endpoint("127.0.0.1", 1, "balancer"), f"node-{n}").source for n in range(2000)}
+    assert len(own) > 1990
 
 
 def test_nodes_that_share_a_context_show_a_certificate_each(

@@ -70,7 +70,7 @@ def test_nodes_carry_the_runs_label(start: Any) -> None:
     assert worker.context.kubelet_options.labels == (("swarmlet.io/run", "r1"),)
     own = start(fleet={"labels": [["zone", "a"], ["swarmlet.io/run", "mine"]]})  # as it comes out of a plan
     assert dict(own.context.kubelet_options.labels) == {"swarmlet.io/run": "r1", "zone": "a"}
-    assert [worker.context.next_node_name() for _ in range(2)] == ["swarmlet-2-0", "swarmlet-2-1"]
+    assert [worker.context.nodes.take(replaces=False) for _ in range(2)] == ["swarmlet-2-0", "swarmlet-2-1"]
 
 
 def test_objects_of_a_scenario_carry_it_beside_their_own() -> None:

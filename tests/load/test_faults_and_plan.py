@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import gevent
 import pytest
 
 from harness.apiserver.faults.spec import parse_spec
 from harness.load import plan as plans
-from harness.load.faults import inject
+from harness.load.faults import RunFaults, check_steps, inject
 from harness.load.plan import Plan, Target, TargetMember
 from harness.wire.errors import ConfigError
 
@@ -28,6 +31,38 @@ def test_what_members_share_is_asked_of_one() -> None:
     target = Target((TargetMember("member-0", "127.0.0.1", 1), TargetMember("member-1", "127.0.0.1", 1)))
     assert list(inject(target, parse_spec("compact"))) == ["member-0"]
     assert list(inject(target, parse_spec("compact member=member-1"))) == ["member-1"]
+
+
+def begun_by(play: Callable[[RunFaults], object], *texts: str) -> tuple[list[str], list[str]]:
+    """The kinds that have begun 50 ms after `play`, and those that have not."""
+    begun: list[str] = []
+    faults = RunFaults([parse_spec(text) for text in texts], lambda spec: begun.append(spec.fault.kind))
+    play(faults)
+    gevent.sleep(0.05)
+    return begun, [spec.fault.kind for spec in faults.stop()]
+
+
+def test_faults_wait_for_the_load_or_for_their_step() -> None:
+    texts = ("kill at=0s", "stop at=1h", "pause step='create objects'", "cut between=a,b step=x at=10ms")
+    assert begun_by(RunFaults.load_began, *texts) == (["kill"], ["stop", "pause", "cut"])
+    assert begun_by(lambda faults: faults.step_began("x"), *texts) == (["cut"], ["kill", "stop", "pause"])
+
+
+def test_a_step_that_comes_twice_has_its_fault_once() -> None:
+    def twice(faults: RunFaults) -> None:
+        faults.step_began("x")
+        faults.step_began("x")
+
+    assert begun_by(twice, "kill step=x") == (["kill"], [])
+
+
+def test_a_step_that_the_scenario_has_not_is_one_line() -> None:
+    specs = [parse_spec("goaway at=1s"), parse_spec("kill step=creat")]
+    with pytest.raises(ConfigError, match=r"no step 'creat' \(known: 'create', 'wait'\)"):
+        check_steps(specs, ["create", "wait"])
+    with pytest.raises(ConfigError, match="no scenario of steps"):
+        check_steps(specs, [])
+    check_steps(specs, ["creat"])
 
 
 def test_a_plan_arrives_as_it_was_sent() -> None:

@@ -40,6 +40,28 @@ def worker_killed(folder: Path) -> Outcome:
     return play.end()
 
 
+def worker_taken_over(folder: Path) -> Outcome:
+    """Its kubelets, which are nodes already, go on elsewhere, with one that joined in the middle of the run too."""
+    play = Play(folder, *REST, "-t", "40s", "--lost-worker", "take-over", workers=2)
+    workers = play.wait_for_event("worker-started", 2)
+    play.wait_for(lambda: len(created(folder)) == 5)
+    play.join()
+    play.wait_for_event("worker-started", 3)
+    kill(workers[0]["pid"])
+    return play.end()
+
+
+def created(record: Path) -> list[int]:
+    """The code of each answer to the creation of a node."""
+    rows = read_table(record, "requests").to_pylist()
+    return [
+        row["code"]
+        for row in rows
+        if (row["verb"], row["name"]) == ("create", "nodes")
+        for _ in range(row["count"])
+    ]
+
+
 def all_workers_killed(folder: Path) -> Outcome:
     play = Play(folder, *REST, workers=1)
     kill(play.wait_for_event("worker-started")[0]["pid"])
@@ -104,6 +126,7 @@ PLAYS: list[Callable[[Path], Outcome]] = [
     processes,
     master_and_workers,
     worker_killed,
+    worker_taken_over,
     all_workers_killed,
     only_member_killed,
     one_of_three_members_killed,
@@ -180,10 +203,24 @@ def test_what_every_worker_counted_reaches_the_record(
 
 @pytest.mark.parametrize("play", [single, processes, master_and_workers])
 def test_each_kubelet_is_a_node_of_its_own(outcomes: Outcomes, play: Callable[[Path], Outcome]) -> None:
-    rows = read_table(outcomes(play).record, "requests").to_pylist()
-    created = [row for row in rows if (row["verb"], row["name"]) == ("create", "nodes")]
-    assert sum(row["count"] for row in created if row["code"] == 201) == 5
-    assert all(row["code"] == 201 for row in created), "a name was taken twice"
+    assert created(outcomes(play).record) == [201] * 5, "a name was taken twice"
+
+
+def test_nodes_of_a_lost_worker_are_taken_over_as_they_were(outcomes: Outcomes) -> None:
+    outcome = outcomes(worker_taken_over)
+    assert outcome.code == 0, outcome.output
+    assert outcome.left == []
+    assert (outcome.manifest.status, outcome.manifest.invalid) == ("completed", [])
+    (lost,) = outcome.events("worker-lost")
+    placed = outcome.events("nodes-placed")
+    assert lost["nodes"] > 0
+    assert sum(event["taken_over"] for event in placed) == lost["nodes"]
+    assert sum(event["left"] for event in placed) == 0
+    codes = created(outcome.record)
+    assert (codes.count(201), codes.count(409)) == (5, lost["nodes"])  # each was there already
+    reports = outcome.manifest.results["reports"]
+    assert reports[str(lost["index"])]["lost"]
+    assert sum(counts["missing"] + counts["twice"] for counts in reports.values()) == 0
 
 
 @pytest.mark.parametrize("play", [worker_killed, all_workers_killed])
@@ -239,7 +276,7 @@ def test_bad_input_is_one_line_and_leaves_no_worker(outcomes: Outcomes) -> None:
     outcome = outcomes(bad_input_with_processes)
     assert (outcome.code, outcome.left) == (2, [])
     lines = [line for line in outcome.output.splitlines() if line.startswith("swarmlet: ")]
-    ours = "claims, density, list, load-5k, secrets-and-configmaps, watch-list"
+    ours = "burst, claims, density, hold, list, load-5k, secrets-and-configmaps, watch-list"
     assert lines == [
         f"swarmlet: scenario 'nosuch': no such file, nor one of ours ({ours}); 'none' runs without"
     ]

@@ -14,12 +14,18 @@ from harness.apiserver.faults.spec import parse_spec
 from harness.load import plan as plans
 from harness.load import session as sessions
 from harness.load.arguments import RunOptions
+from harness.load.clusterarguments import ClusterOptions
 from harness.load.plan import Plan, Target, TargetMember
 from harness.load.session import Session
+from harness.load.users import KubeletUser
+from harness.load.workers import oversight
+from harness.load.workers.nodes import LostWorker
 from harness.observe.record import read_events, read_manifest, read_table
+from harness.pool.disturbances import BeginFault
 from harness.pool.emulated import PoolOptions
 from harness.transport.credentials import Credentials
 from harness.wire.errors import ConfigError
+from harness.wire.pace import Pace
 from tests.conftest import DATA
 from tests.load.fakes import FakeRunner, client
 from tests.load.plays import TINY
@@ -44,7 +50,12 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(sessions, "time", clock)
+    monkeypatch.setattr(oversight, "time", clock)
     return clock
+
+
+class Kubelets(KubeletUser):
+    abstract = True
 
 
 class Makes:
@@ -56,7 +67,9 @@ class Makes:
         self.made: list[Session] = []
 
     def __call__(self, *, members: int = 1, **options: Any) -> Session:
-        environment = SimpleNamespace(runner=self.runner, swarmlet_context=None, user_classes=[])
+        environment = SimpleNamespace(
+            runner=self.runner, swarmlet_context=None, user_classes=[Kubelets], web_ui=None
+        )
         given = {"scenario": TINY, "run_time_s": 60.0, "record": self.folder / "run", **options}
         run = RunOptions(
             kubelets=5, spawn_rate=5.0, seed=1, pool=PoolOptions(members=members), overrides=(), **given
@@ -69,6 +82,11 @@ class Makes:
         self.made.append(session)
         return session
 
+    def runs(self, users: dict[str, dict[str, int]]) -> None:
+        """The users of each worker, by the name of their class."""
+        for worker, counts in users.items():
+            self.runner.workers[worker].user_classes_count = counts
+
 
 @pytest.fixture
 def make(tmp_path: Path, clock: Clock) -> Iterator[Makes]:
@@ -77,6 +95,12 @@ def make(tmp_path: Path, clock: Clock) -> Iterator[Makes]:
     for session in makes.made:
         session.over = True
         session.finish()
+
+
+def report(number: int, *rows: Any, nodes: int = 0, last: bool = False, **more: Any) -> dict[str, Any]:
+    """As a worker's context makes it."""
+    counted = {"requests": list(rows), "samples": [], "counts": {}}
+    return {"number": number, "last": last, "nodes": nodes, "sent": 1_001_000.0, **counted, **more}
 
 
 def ended(session: Session) -> tuple[str, int, list[tuple[str, bool]]]:
@@ -132,6 +156,18 @@ def test_the_cap_counts_from_the_first_kubelet(make: Makes, clock: Clock) -> Non
     assert ended(session) == ("capped", 0, [(text, False)])
 
 
+def test_at_a_pace_the_cap_counts_model_seconds(make: Makes, clock: Clock) -> None:
+    session = make(scenario="", pace=Pace(4.0, clock.time()))
+    clock.now += 239.9
+    session.look()
+    assert not session.over
+    clock.now += 0.1
+    session.look()
+    assert session.over
+    manifest = read_manifest(session.options.record)
+    assert (manifest.started, manifest.pace) == (1_001_000.0, Pace(4.0, 1_001_000.0))
+
+
 def test_the_cap_is_the_end_of_a_fleet_at_rest(make: Makes, clock: Clock) -> None:
     session = make(scenario="")
     clock.now += 60
@@ -150,6 +186,51 @@ def test_a_lost_worker_ends_the_run(make: Makes, how: str) -> None:
     session.look()
     assert session.over
     assert ended(session) == ("failed", 1, [("worker 1 was lost, and its kubelets with it", True)])
+
+
+@pytest.mark.parametrize("policy", [LostWorker.TAKE_OVER, LostWorker.LEAVE])
+def test_a_run_may_go_on_without_a_worker_of_kubelets_alone(make: Makes, policy: LostWorker) -> None:
+    session = make(lost_worker=policy)
+    make.runs({"w0": {"Kubelets": 3, "ClusterLoader": 1}, "w1": {"Kubelets": 2}})
+    session.take(report(1, nodes=3), 0)
+    session.take(report(1, ROW, nodes=2), 1)
+    session.look()
+    del make.runner.workers["w1"]
+    session.tell("nodes-wanted", {"index": 0, "count": 2})  # before the next look
+    names = ["swarmlet-1-0", "swarmlet-1-1"] if policy is LostWorker.TAKE_OVER else []
+    answer = {"names": names, "made": 0, "empty": 2 - len(names)}  # of a fleet of 5
+    assert make.runner.sent == [("swarmlet-nodes", answer, "w0")]
+    assert not session.over
+    session.take(report(2, last=True), 0)
+    session.tell("scenario-ended", {"failures": [], "violations": []})
+    why = "worker 1 was lost: what it counted since its last report is missing"
+    assert ended(session) == ("completed", 0, [(why, False)])
+    events = read_events(session.options.record)
+    (lost,) = [event for event in events if event["kind"] == "worker-lost"]
+    assert (lost["index"], lost["nodes"], lost["then"]) == (1, 2, policy.value)
+
+
+def test_the_worker_of_the_scenario_is_nobody_elses_to_take_over(make: Makes) -> None:
+    session = make(lost_worker=LostWorker.TAKE_OVER)
+    make.runs({"w0": {"Kubelets": 3}, "w1": {"Kubelets": 2, "ClusterLoader": 1}})
+    session.look()
+    del make.runner.workers["w1"]
+    session.look()
+    assert ended(session)[:2] == ("failed", 1)
+
+
+def test_reports_that_never_came_or_came_twice_are_told(make: Makes) -> None:
+    session = make()
+    session.take(report(1, ROW), 0)
+    session.take(report(1, ROW), 0)
+    session.take(report(4, ROW, last=True), 0)
+    session.take(report(1, ROW), 1)
+    session.tell("scenario-ended", {"failures": [], "violations": []})
+    gaps = ["worker 0: 2 of 4 reports never came", "worker 1 ended without its last report"]
+    assert ended(session) == ("completed", 0, [(text, False) for text in gaps])
+    assert read_table(session.options.record, "requests").num_rows == 3
+    counts = {"taken": 2, "missing": 2, "twice": 1, "last": True, "lost": False, "clock_ms": 0.0}
+    assert session.record.manifest.results["reports"]["0"] == counts
 
 
 def test_a_lost_worker_that_shared_the_operations_is_told_as_such(make: Makes) -> None:
@@ -288,19 +369,32 @@ def test_a_start_that_fails_closes_the_record(make: Makes) -> None:
 
 def test_what_workers_count_is_kept_and_summed(make: Makes) -> None:
     session = make()
-    report = {"requests": [ROW], "samples": [], "counts": {"nodes_by_members": {"1": 2}}}
-    session.take(report)
-    session.take({"requests": [ROW], "samples": [], "counts": {"nodes_by_members": {"1": 1, "2": 4}}})
+    session.take(report(1, ROW, counts={"nodes_by_members": {"1": 2}}))
+    session.take(report(2, ROW, counts={"nodes_by_members": {"1": 1, "2": 4}}))
     session.over = True
     session.finish()
-    session.take(report)
+    session.take(report(3, ROW, counts={"nodes_by_members": {"1": 1}}))
     assert session.record.manifest.results["nodes_by_members"] == {"1": 3, "2": 4}
     assert read_table(session.options.record, "requests").num_rows == 2
 
 
+def test_what_is_seen_of_a_run_while_it_goes_on(make: Makes) -> None:
+    session = make(arm="HA", sample=2)
+    session.tell("progress", {"step": "create", "what": "pods", "done": 3, "total": 9}, 6.0)
+    session.take(report(1, ROW))
+    session.view.scraped(
+        {"kind": "scraped", "t": 7.0, "members": {"member-0": {"watches": 4, "requests": 1}}}
+    )
+    assert [(piece.done, piece.left) for piece in session.view.steps.pieces()] == [(3, 6)]
+    (figures,) = session.view.members.figures()
+    assert (figures.sent, figures.watches) == (3, 4)
+    assert session.view.run["arm"] == "HA"
+    assert "progress" not in kinds(session)  # once a run is over it is of no use
+
+
 def test_what_was_counted_is_written_while_the_run_goes_on(make: Makes, clock: Clock) -> None:
     session = make()
-    session.take({"requests": [ROW], "samples": [], "counts": {}})
+    session.take(report(1, ROW))
     clock.now += 9
     session.look()
     assert read_table(session.options.record, "requests").num_rows == 0
@@ -330,13 +424,30 @@ def test_a_prometheus_that_ends_costs_its_answers_and_not_the_run(make: Makes) -
 def test_faults_wait_for_the_load_and_end_with_the_run(make: Makes) -> None:
     fault = parse_spec("stall-informer member=member-0 for=20s at=100s")
     session = make(faults=(fault,))
-    assert session._faults == []
     session.tell("phase-started", {"step": 1})
     session.tell("phase-started", {"step": 2})
-    assert len(session._faults) == 1
     session.over = True
-    session.finish()
-    assert all(greenlet.dead for greenlet in session._faults)
+    (mark,) = ended(session)[2]
+    assert mark == (f"fault {fault.text} was not begun: the run ended before", True)
+
+
+def test_a_fault_of_the_pool_is_ordered_of_its_supervisor_when_its_step_begins(
+    make: Makes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = make(faults=(parse_spec("kill member=member-0 step='create objects'"),))
+    sent: list[object] = []
+    monkeypatch.setattr(session, "_pool", SimpleNamespace(send=sent.append, stop=lambda: None))
+    session.tell("step-started", {"number": 1, "name": "Starting measurements"})
+    gevent.sleep(0)
+    assert sent == []
+    session.tell("step-started", {"number": 2, "name": "create objects"})
+    gevent.sleep(0.01)
+    assert sent == [BeginFault("kill member=member-0 step='create objects'")]
+
+
+def test_a_fault_at_a_step_that_the_scenario_has_not_is_refused(make: Makes) -> None:
+    with pytest.raises(ConfigError, match=r"no step 'x'.*'create objects'"):
+        make(faults=(parse_spec("kill step=x"),))
 
 
 def test_a_fault_that_was_refused_makes_the_run_invalid(make: Makes) -> None:
@@ -400,18 +511,12 @@ def test_a_folder_that_holds_a_run_or_cannot_hold_one_is_refused(make: Makes) ->
 # ---- connections and credentials -------------------------------------------------------------------------------------
 def test_what_became_of_connections_is_summed_by_member(make: Makes) -> None:
     session = make()
-    for counts in (
-        {"member-0": {"dialled": 2}},
-        {"member-0": {"dialled": 1, "lost": 1}, "member-1": {"goaway": 3}},
-    ):
-        session.take({"requests": [], "samples": [], "counts": {}, "connections": counts})
+    session.take(report(1, connections={"member-0": {"dialled": 2}}))
+    session.take(report(2, connections={"member-0": {"dialled": 1, "lost": 1}, "member-1": {"goaway": 3}}))
     assert session.record.manifest.results["connections"] == {
         "member-0": {"dialled": 3, "lost": 1},
         "member-1": {"goaway": 3},
     }
-
-
-EMPTY: dict[str, Any] = {"requests": [], "samples": [], "counts": {}}
 
 
 class Rotating:
@@ -452,7 +557,7 @@ def test_fresh_credentials_reach_the_workers_there_are_and_those_to_come(make: M
 def test_in_one_process_they_reach_its_context(make: Makes) -> None:
     session, _ = with_fresh_credentials(make, SimpleNamespace())
     got: list[Credentials] = []
-    session._environment.swarmlet_context = SimpleNamespace(refresh=got.append, report=lambda: EMPTY)
+    session._environment.swarmlet_context = SimpleNamespace(refresh=got.append, report=lambda: report(1))
     assert session._refresher is not None
     session._refresher.look()
     assert [found.token for found in got] == ["token-1"]
@@ -473,3 +578,33 @@ def test_credentials_that_cannot_be_renewed_make_the_run_invalid_once(make: Make
         session.tell("credentials-refused", {})
     session.over = True
     assert ended(session)[2] == [("the server refuses our credentials (401)", True)]
+
+
+# ---- pools of binaries -----------------------------------------------------------------------------------------------
+def test_a_scheduler_that_ends_and_comes_back_is_told_and_ends_no_run(make: Makes) -> None:
+    session = make()
+    session._pool_says({"kind": "component-ended", "process": "kube-scheduler-0", "code": 1})
+    session._pool_says({"kind": "component-restarted", "process": "kube-scheduler-0", "pid": 7})
+    assert not session.over
+    assert kinds(session)[-2:] == ["component-ended", "component-restarted"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "controllers", "signed"),
+    [("certificate", False, True), ("certificate", True, False), ("impersonate", False, False)],
+)
+def test_a_pool_s_authority_signs_nodes_where_no_controller_manager_does(
+    make: Makes, tmp_path: Path, kind: Any, controllers: bool, signed: bool
+) -> None:
+    for name in ("ca.crt", "ca.key"):
+        (tmp_path / name).write_text(name)
+    session = make(cluster=ClusterOptions(identity=kind))
+    session.record.manifest.target = {
+        "has_controllers": controllers,
+        "signs": {"cert": str(tmp_path / "ca.crt"), "key": str(tmp_path / "ca.key")},
+    }
+    identity = session._identity()
+    assert (identity.kind, identity.ca_cert, identity.ca_key) == (
+        kind,
+        *(("ca.crt", "ca.key") if signed else ("", "")),
+    )

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from harness.client.content import ACCEPT
+from harness.fleet.settings import parse_settings
 from harness.load.context import WorkerContext
 from harness.load.plan import Plan, Target, TargetMember
 from harness.load.users import KubeletUser, Running
+from harness.wire.errors import ConfigError
 
 
 class Kubelet(KubeletUser):
@@ -84,3 +86,22 @@ def test_volumes_wait_for_a_controller_only_where_there_is_one(
     )
     contexts.append(context)
     assert context.kubelet_options.wait_for_attach is has
+
+
+def test_where_only_some_nodes_have_a_kube_proxy_the_seed_says_which(contexts: list[WorkerContext]) -> None:
+    def with_proxy(seed: int) -> list[int]:
+        fleet = {"kube_proxy": True, "kube_proxy_one_of": 4}
+        target = Target((TargetMember("m", "127.0.0.1", 1),), tls=False)
+        plan = Plan(seed=seed, kubelets=40, target=target, fleet=fleet)
+        context = WorkerContext(plan, 0, lambda **_: None, lambda kind, fields: None)
+        contexts.append(context)
+        return [node for node in range(40) if len(object.__new__(Kubelet).build(context)) == 2]
+
+    drawn = with_proxy(1)
+    assert 4 <= len(drawn) <= 18
+    assert with_proxy(1) == drawn != with_proxy(2)
+
+
+def test_one_kube_proxy_for_no_node_at_all_is_refused() -> None:
+    with pytest.raises(ConfigError, match="kube_proxy_one_of=0: at least 1"):
+        parse_settings(["kube_proxy=true,kube_proxy_one_of=0"])

@@ -168,11 +168,14 @@ def test_arms_differ_in_more_than_colour() -> None:
     assert len({tuple(dash) for dash in DASHES}) == len(DASHES) == len(LIGHT_COLOURS)
 
 
-def test_a_process_that_ended_is_marked_too(tmp_path: Path) -> None:
+def test_a_process_that_ended_and_one_that_is_back_are_marked_too(tmp_path: Path) -> None:
     folder = make_record(tmp_path / "r")
     with (folder / "events.jsonl").open("a") as events:
         events.write(
-            json.dumps({"t": LOAD + 3, "kind": "process-exited", "process": "member-0", "code": 1}) + "\n"
+            json.dumps({"t": LOAD + 3, "kind": "process-exited", "process": "member-0", "code": 1})
+            + "\n"
+            + json.dumps({"t": LOAD + 9, "kind": "member-restarted", "member": "member-0", "seconds": 6.0})
+            + "\n"
         )
     marks = event_marks(compare([Run(folder)]).arms)
-    assert marks["sample"].tolist() == ["member-0 ended"]
+    assert marks["sample"].tolist() == ["member-0 ended", "member-0 is back"]

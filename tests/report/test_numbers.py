@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.compare.comparison import Figure
-from harness.report.numbers import NOT_EXPOSED, number, signed, span
+from harness.compare.rows.row import NO_SUCH_MEMBER, NOT_EXPOSED
+from harness.report.numbers import figure, number, signed, span
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,12 @@ def test_a_value_has_a_unit_that_fits(value: float | None, unit: str, text: str)
 )
 def test_a_range_says_its_unit_once(values: tuple[float, ...], unit: str, text: str) -> None:
     assert span(Figure(values), unit) == text
+
+
+def test_what_is_missing_says_why() -> None:
+    assert number(None, "s", NO_SUCH_MEMBER) == "no such member"
+    assert figure(Figure((None, None)), "s", NO_SUCH_MEMBER) == "no such member"
+    assert figure(Figure((None, 2.0)), "s", NO_SUCH_MEMBER) == "2 s"
 
 
 def test_differences_keep_their_sign() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import gevent
 import pytest
 from gevent.event import Event
@@ -9,6 +11,7 @@ from gevent.event import Event
 from harness.transport import dispatch
 from harness.transport.dispatch import Dispatcher
 from harness.transport.timers import COMPACT_ABOVE, FAR_S, GRAIN_S, Timers
+from harness.wire.pace import Pace
 
 
 def wait_for(event: Event) -> None:
@@ -178,3 +181,48 @@ def test_close_from_inside_ends_the_greenlet_too():
     wait_for(done)
     gevent.sleep(0)
     assert made._greenlet.dead
+
+
+# ---- at a pace -----------------------------------------------------------------------------------------------------
+class Watcher:
+    """Of an event loop that runs nothing by itself."""
+
+    def __init__(self, delay_s: float) -> None:
+        self.delay_s = delay_s
+
+    def start(self, fire: Callable[[], None], update: bool = False) -> None:
+        self.fire = fire
+
+    def stop(self) -> None:
+        pass
+
+    close = stop
+
+
+class System:
+    """A clock that is moved by hand, and the timers that the loop was asked for."""
+
+    def __init__(self, timers: Timers) -> None:
+        self.now = timers._origin * timers.pace.factor
+        self.armed: list[Watcher] = []
+        timers._clock = timers.pace.seconds(lambda: self.now)
+        timers._loop = self
+
+    def timer(self, delay_s: float) -> Watcher:
+        self.armed.append(Watcher(delay_s))
+        return self.armed[-1]
+
+
+def test_at_a_pace_the_loop_waits_longer_and_everything_else_is_in_model_seconds() -> None:
+    timers = Timers(Pace(4.0))
+    system, ran = System(timers), []
+    timers.call_later(0.5, ran.append, "first")
+    timers.call_later(0.75, ran.append, "second")
+    assert system.armed[-1].delay_s == pytest.approx(2.0, abs=1e-3)
+    system.now += 2.0 + 1e-6
+    assert timers.now() == pytest.approx(0.5, abs=1e-3)
+    system.armed[-1].fire()
+    assert system.armed[-1].delay_s == pytest.approx(1.0, abs=1e-3)
+    gevent.sleep(0)
+    assert ran == ["first"]
+    timers.close()

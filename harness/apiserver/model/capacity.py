@@ -61,7 +61,7 @@ class Host:
     """`cores` modelled cores, fractions allowed; None means no model: every job completes at once.
 
     Not thread-safe; everything runs on `clock`. Costs are microseconds, everything else seconds. `slack_s` is how early
-    the clock's timers may fire (loopclock.SLACK_S; 0 of a virtual clock): what is due within it fires with the timer,
+    the clock's timers may fire (LoopClock.slack_s; 0 of a virtual clock): what is due within it fires with the timer,
     since arming another for less than the clock can tell apart would spin.
     """
 

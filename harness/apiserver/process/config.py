@@ -6,6 +6,7 @@ import msgspec
 
 from harness.apiserver.options import SIGNING_DURATION_S
 from harness.apiserver.store.etcd3.endpoints import EtcdServers
+from harness.wire.pace import REAL, Pace
 
 ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": "16777216", "MALLOC_TRIM_THRESHOLD_": "16777216"}
 """With which a member is started. A large answer is copied four or five times on its way to the socket; glibc would
@@ -15,13 +16,15 @@ ignore it."""
 
 class StoreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The one store process behind all members. `members` are the names of the etcd replicas, one on each member's
-    host; the first leads. `data_dir` is the folder that keeps what is written, "" for memory alone."""
+    host; the first leads. `data_dir` is the folder that keeps what is written, "" for memory alone. Model time is at
+    `pace`."""
 
     socket: str
     members: tuple[str, ...]
     seed: int = 0
     etcd: dict[str, float] = {}
     data_dir: str = ""
+    pace: Pace = REAL
 
 
 class MemberConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,7 +32,7 @@ class MemberConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `faults.spec` reads them begin when it is ready. `client_ca` is the path of the authority whose clients are
     believed, `signing_key` that of its key where certificate signing requests are to be signed; "" is none. `etcd` is
     what the member keeps objects in, in place of the store process at `store_socket`. `shutdown_delay_s` is
-    --shutdown-delay-duration."""
+    --shutdown-delay-duration. Model time is at `pace`, except with a real etcd."""
 
     name: str
     index: int
@@ -57,3 +60,4 @@ class MemberConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     feature_gates: dict[str, bool] = {}
     protobuf_answers: bool = False
     etcd: EtcdServers | None = None
+    pace: Pace = REAL

@@ -1,4 +1,4 @@
-"""The `Clock` of a process: an asyncio loop's timers, the system's monotonic time."""
+"""The `Clock` of a process: an asyncio loop's timers, the system's monotonic time, at the pace of the model."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from harness.apiserver.clock import Timer
+from harness.wire.pace import REAL, Pace
 
 SLACK_S = 0.0005
-"""uvloop rounds delays to whole milliseconds, so a timer fires up to this early; what is due by then counts as due."""
+"""uvloop rounds delays to whole milliseconds, so a timer fires up to this early, in real seconds (`LoopClock.slack_s`);
+what is due by then counts as due."""
 
 
 class _Loop(Protocol):
@@ -17,16 +19,15 @@ class _Loop(Protocol):
 
 
 class LoopClock:
-    """uvloop's own time stands still during a turn and counts milliseconds; durations of microseconds need better."""
+    """uvloop's own time stands still during a turn and counts milliseconds; durations of microseconds need better.
+    `slack_s` is how early a timer may fire."""
 
-    def __init__(self, loop: _Loop) -> None:
+    def __init__(self, loop: _Loop, pace: Pace = REAL) -> None:
+        self.now: Callable[[], float] = pace.seconds(time.monotonic)
+        self.wall: Callable[[], float] = pace.stamps(time.time)
+        self.slack_s = SLACK_S / pace.factor
         self._loop = loop
-
-    def now(self) -> float:
-        return time.monotonic()
-
-    def wall(self) -> float:
-        return time.time()
+        self._real_s = pace.factor
 
     def call_at(self, when: float, fn: Callable[..., object], *args: object) -> Timer:
-        return self._loop.call_later(max(0.0, when - time.monotonic()), fn, *args)
+        return self._loop.call_later(max(0.0, when - self.now()) * self._real_s, fn, *args)

@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.apiserver.auth.nodeauthorizer import NodeAuthorizerOptions
 from harness.apiserver.clock import Promise
 from harness.apiserver.faults.connections import ConnectionFaults
-from harness.apiserver.faults.parts import SkewedClock, disturb_process
+from harness.apiserver.faults.parts import SkewedClock, disturb_clock
 from harness.apiserver.faults.spec import parse_spec
 from harness.apiserver.featuregates import FeatureGates
 from harness.apiserver.member import Member
@@ -27,7 +27,7 @@ from harness.apiserver.model.costs import Costs
 from harness.apiserver.options import MemberOptions
 from harness.apiserver.process import child
 from harness.apiserver.process.config import MemberConfig
-from harness.apiserver.process.loopclock import SLACK_S, LoopClock
+from harness.apiserver.process.loopclock import LoopClock
 from harness.apiserver.process.server import Server, serve, server_context
 from harness.apiserver.store.client import Store
 from harness.apiserver.store.core import StoreError
@@ -46,8 +46,9 @@ async def run_member(config: MemberConfig, stop: asyncio.Event) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     gc.set_threshold(GC_THRESHOLD, 20, 50)
-    clock = SkewedClock(LoopClock(asyncio.get_running_loop()))
-    host = Host(clock, config.cores, Costs.parse(config.costs), slack_s=SLACK_S)
+    real = LoopClock(asyncio.get_running_loop(), config.pace)
+    clock = SkewedClock(real)
+    host = Host(clock, config.cores, Costs.parse(config.costs), slack_s=real.slack_s)
     store: Store
     if config.etcd is None:
         store = await connect(config.store_socket, config.name)
@@ -103,7 +104,7 @@ async def _serve_and_shut_down(
     before that: their clients hear nothing until the process is gone."""
     await terminated.wait()
     member.shutting_down = True
-    await asyncio.sleep(config.shutdown_delay_s)
+    await asyncio.sleep(config.pace.real_s(config.shutdown_delay_s))
     server.shutdown()
     await server.wait_closed()
 
@@ -111,7 +112,7 @@ async def _serve_and_shut_down(
 def _prepare_faults(config: MemberConfig, member: Member, clock: SkewedClock, server: Server) -> None:
     """Faults of what only the process has; each start and end is a line for whoever started us."""
     member.faults.tell = child.say
-    disturb_process(member.faults, clock)
+    disturb_clock(member.faults, clock)
     ConnectionFaults(member.faults, clock, server)
     for text in config.faults:
         parse_spec(text)  # what is wrong is said before anything is served

@@ -22,7 +22,7 @@ from harness.apiserver.clock import Promise, resolved
 from harness.apiserver.process import child
 from harness.apiserver.process.config import StoreConfig
 from harness.apiserver.process.durable import DurableStore
-from harness.apiserver.process.loopclock import SLACK_S, LoopClock
+from harness.apiserver.process.loopclock import LoopClock
 from harness.apiserver.store.core import StoreCore, StoreError, StoreEvent
 from harness.apiserver.store.etcd import EtcdModel, EtcdOptions
 from harness.apiserver.store.frames import (
@@ -210,7 +210,8 @@ class StoreServer:
         core, journal = (disk.core, disk.journal) if disk else (StoreCore(), None)
         self.identity = disk.identity if disk else ""
         self._loop = loop
-        self._replicated = ReplicatedStore(core, model, LoopClock(loop), SLACK_S, journal)
+        clock = LoopClock(loop, config.pace)
+        self._replicated = ReplicatedStore(core, model, clock, clock.slack_s, journal)
         self._encode_event = EventEncoder()
         self._members: dict[str, MemberConnection] = {}
 

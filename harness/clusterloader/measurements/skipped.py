@@ -9,7 +9,7 @@ _NODES = "needs a shell on a node"
 SKIPPED: dict[str, str] = {
     "BlockProfile": _PROFILES,
     "CPUProfile": _PROFILES,
-    "ChaosMonkey": "stops nodes of a cloud; the fleet's own chaos options stop kubelets",
+    "ChaosMonkey": "stops a cloud's nodes over SSH; --fault stops apiservers, etcd and the network",
     "ClusterOOMsTracker": "reads node-problem-detector's events, which no simulated node sends",
     "DNSPerformanceK8sHostnames": _PODS,
     "DnsLookupLatency": _PODS,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from harness.compare.rows.row import Row, Taken, Value, busiest, peak, total, uneven
+from harness.compare.rows.row import NOTHING_OBSERVED, Row, Taken, Value, busiest, peak, total, uneven
 from harness.compare.run import Run, Window
 from harness.compare.series import Where
 
@@ -162,6 +162,7 @@ def quantile(
         quantile_source(metric, q, selected),
         value,
         series=series if charted else None,
+        absent=NOTHING_OBSERVED,
     )
 
 
@@ -185,6 +186,7 @@ def extreme(row: Row, metric: str, q: float, where: Where, *, highest: bool) -> 
         Window.LOAD.value,
         f"{row.source}, of what was observed between two scrapes, {name}",
         value,
+        absent=NOTHING_OBSERVED,
     )
 
 
@@ -200,7 +202,18 @@ def clients(
     series: Callable[[Run], pd.Series] | None = None,
 ) -> Row:
     """What clients measured, members do not come into it."""
-    return Row(key, title, unit, Taken.RUN, window, source, value, lower_is_better, series)
+    return Row(
+        key,
+        title,
+        unit,
+        Taken.RUN,
+        window,
+        source,
+        value,
+        lower_is_better,
+        series,
+        absent=NOTHING_OBSERVED,
+    )
 
 
 def sample_quantile(

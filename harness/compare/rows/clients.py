@@ -9,6 +9,7 @@ import pandas as pd
 from harness.compare.rows.builders import clients
 from harness.compare.rows.families import chosen
 from harness.compare.rows.lateness import lateness_rows
+from harness.compare.rows.queues import queue_rows
 from harness.compare.rows.row import Row, peak
 from harness.compare.rows.throttle import throttle_rows
 from harness.compare.run import Run, Window
@@ -16,6 +17,8 @@ from harness.observe.histogram import Histogram
 
 _CPU = "swarmlet_process_cpu_seconds_total"
 _LOCUST = "locust"  # its processes' names begin so
+_LONG = ("WATCH", "CONNECT")  # counted when they end
+_OPENED = ("watch", "watchlist")
 _TRANSPORT = (
     ("retried", "Requests sent again, as the peer had not begun them"),
     ("lost", "Connections lost under requests"),
@@ -29,6 +32,7 @@ def client_rows(runs: Sequence[Run]) -> list[Row]:
     """In the order of a report."""
     return [
         *throttle_rows(),
+        *queue_rows(runs),
         *_failures(),
         *_transport_rows(),
         *_reflector_rows(runs),
@@ -61,7 +65,28 @@ def _failures() -> list[Row]:
             "all clients: broken connections and time-outs",
             lambda run: _sent_with(run, run.requests["code"] == 0),
         ),
+        clients(
+            "counted-share",
+            "Requests that clients counted, of those that members did",
+            "share",
+            "answers to clients over the increase of apiserver_request_total, watches and requests for no resource left"
+            " out; less than 100 %: those under way at the end, those of a lost worker, and other clients'",
+            _counted_share,
+            lower_is_better=None,
+        ),
     ]
+
+
+def _counted_share(run: Run) -> float | None:
+    grown = run.increases("apiserver_request_total", ("verb", "resource"))
+    members = sum(
+        sum(values.values()) for (verb, resource), values in grown.items() if verb not in _LONG and resource
+    )
+    return (
+        _sent_with(run, (run.requests["code"] > 0) & ~run.requests["verb"].isin(_OPENED)) / members
+        if members
+        else None
+    )
 
 
 def _sent_with(run: Run, chosen_rows: pd.Series) -> float:
@@ -183,7 +208,7 @@ def _own_rows() -> list[Row]:
             "locust-cpu",
             "Locust's own CPU",
             "cores",
-            f"increase of {_CPU} of all Locust processes, over the scenario's seconds",
+            f"increase of {_CPU} of all Locust processes, over the scenario's seconds of real time",
             _locust_cores,
             window=Window.SCENARIO.value,
             series=_locust_rate,
@@ -192,7 +217,7 @@ def _own_rows() -> list[Row]:
             "locust-cpu-highest",
             "Locust's busiest process, highest CPU",
             "cores",
-            f"{_CPU} of each Locust process, growth a second between two scrapes, highest; 1 is all it can have",
+            f"{_CPU} of each Locust process, growth a real second between two scrapes, highest; 1 is all it can have",
             lambda run: peak(_locust_rates(run).max(axis=1)),
             window=Window.SCENARIO.value,
         ),
@@ -223,7 +248,8 @@ def _locust_rates(run: Run) -> pd.DataFrame:
     mine = run.during(frame[[name for name in frame.columns if name.startswith(_LOCUST)]], Window.SCENARIO)
     if mine.empty:
         return pd.DataFrame()
-    seconds = mine.index.to_series().diff()
+    # This machine's cores, whose seconds are real ones.
+    seconds = run.manifest.pace.real_s(1.0) * mine.index.to_series().diff()
     return mine.where(mine > 0).diff().clip(lower=0).div(seconds, axis=0).iloc[1:]
 
 

@@ -11,7 +11,7 @@ from functools import partial
 
 import pandas as pd
 
-from harness.compare.rows.row import Row, Taken
+from harness.compare.rows.row import NOTHING_OBSERVED, Row, Taken
 from harness.compare.run import Run
 
 USER = "kubelet"
@@ -94,6 +94,7 @@ def _row(
         source,
         partial(_value, user, sample, q, taken, where or {}),
         series=partial(_series, user, sample, q, taken, where or {}),
+        absent=NOTHING_OBSERVED,
     )
 
 
@@ -127,4 +128,5 @@ def _refusals(kind: str) -> Row:
         "whole run",
         f"answers 403 to kubelets that had a pod's {kind} still to read",
         value,
+        absent=NOTHING_OBSERVED,
     )

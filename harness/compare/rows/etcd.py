@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from harness.compare.rows import families
 from harness.compare.rows.builders import counter, extreme, gauge, peak_rate, quantile, quantile_source
 from harness.compare.rows.families import slug, words
-from harness.compare.rows.row import Row, Taken
+from harness.compare.rows.row import NOTHING_OBSERVED, Row, Taken
 from harness.compare.run import Run, Window
 from harness.compare.series import Key
 
@@ -59,6 +59,7 @@ def _kinds(runs: Sequence[Run]) -> list[Row]:
             Window.LOAD.value,
             quantile_source(_DURATION, _Q, where),
             value,
+            absent=NOTHING_OBSERVED,
         )
         return [row, *(extreme(row, _DURATION, _Q, where, highest=highest) for highest in (False, True))]
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 import pandas as pd
 
 from harness.compare.rows.builders import text
-from harness.compare.rows.row import Row, Taken, peak
+from harness.compare.rows.row import NO_SUCH_MEMBER, Row, Taken, peak
 from harness.compare.run import Run, Window
 from harness.compare.series import Key, Where
 
@@ -75,6 +75,7 @@ def members(
                 source,
                 lambda run: figures(run).get(member),
                 lower_is_better=None,
+                absent=NO_SUCH_MEMBER,
             )
         ],
         TOP if several else 0,

@@ -1,5 +1,5 @@
-"""Load of the members: watches, goroutines, memory, file descriptors, CPU. Of each the busiest member, all together,
-how uneven they are, and each member."""
+"""Load of the members: watches, goroutines, memory, Go's heap, file descriptors, CPU, threads and collector of the Go
+runtime. Of each the busiest member and all together, of most how uneven they are, and each member."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from harness.compare.rows import families
-from harness.compare.rows.builders import busiest_and_sum, imbalance, text
+from harness.compare.rows.builders import busiest_and_sum, counter, imbalance, text
 from harness.compare.rows.row import Row, Taken, busiest, total
 from harness.compare.run import Run, Window
 from harness.compare.series import Where
 
 WATCHES: Where = {"verb": "WATCH"}
 _MODELLED = " (an emulated member's is modelled: docs/model.md)"
+_REAL = " (a real member's alone)"
 _CPU = "process_cpu_seconds_total"
 
 
@@ -31,8 +32,23 @@ def load_rows(runs: Sequence[Run]) -> list[Row]:
             "process_resident_memory_bytes",
             remark=_MODELLED,
         ),
+        *_gauges(
+            runs, "heap", "Go heap in use, peak", "bytes", "go_memstats_heap_inuse_bytes", remark=_MODELLED
+        ),
         *_gauges(runs, "fds", "Open file descriptors, peak", "", "process_open_fds", remark=_MODELLED),
         *_cpu_rows(runs),
+        *busiest_and_sum("threads", "Threads of the Go runtime, peak", "", "go_threads", remark=_REAL),
+        *(
+            counter(
+                f"gc-pauses-{taken.value}",
+                "Pauses of Go's collector, together",
+                "go_gc_duration_seconds_sum",
+                taken,
+                unit="s",
+                window=Window.LOAD,
+            )
+            for taken in (Taken.BUSIEST, Taken.SUM)
+        ),
     ]
 
 

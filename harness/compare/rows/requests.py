@@ -15,7 +15,7 @@ from harness.compare.rows.builders import (
     text,
 )
 from harness.compare.rows.families import chosen, peaks, slug, words
-from harness.compare.rows.row import Row, Taken
+from harness.compare.rows.row import NOTHING_OBSERVED, Row, Taken
 from harness.compare.run import Run, Window
 from harness.compare.series import Key
 from harness.observe.histogram import Histogram
@@ -166,6 +166,7 @@ def _durations(runs: Sequence[Run]) -> list[Row]:
                 Window.LOAD.value,
                 quantile_source(_DURATION, 0.99, where),
                 value,
+                absent=NOTHING_OBSERVED,
             )
         ]
 

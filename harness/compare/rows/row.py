@@ -20,6 +20,12 @@ GROUPS = (
 """The order of a report."""
 
 
+NOT_EXPOSED = "not exposed"
+NO_SUCH_MEMBER = "no such member"
+ONE_MEMBER = "one member alone"
+NOTHING_OBSERVED = "nothing observed"
+
+
 class Taken(Enum):
     """How a figure over members was made one."""
 
@@ -33,7 +39,7 @@ class Taken(Enum):
 
 @dataclass(frozen=True)
 class Row:
-    """One row. `value` gives None where the target does not expose what it needs; `lower_is_better` is None where
+    """One row. `value` gives None where there is no figure, and `absent` says why; `lower_is_better` is None where
     neither direction is good in itself. `series` gives what the row's chart shows: index seconds since the load phase
     began, values of the figure, or its growth a second where it is a counter's; `series_unit` is theirs, None where it
     is the row's. `group` is one of `GROUPS`, set where all rows come together (`harness.compare.rows.every`); a row
@@ -51,6 +57,7 @@ class Row:
     series_unit: str | None = None
     group: str = ""
     shown: bool = True
+    absent: str = NOT_EXPOSED
 
 
 def busiest(frame: pd.DataFrame) -> pd.Series:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from harness.compare.rows import families
-from harness.compare.rows.row import Row, Taken, busiest, peak
+from harness.compare.rows.row import ONE_MEMBER, Row, Taken, busiest, peak
 from harness.compare.run import Run, Window
 
 METRIC = "apiserver_watch_cache_resource_version"
@@ -44,6 +44,7 @@ def staleness_rows(runs: Sequence[Run]) -> list[Row]:
                 source,
                 lambda run, behind=behind: peak(busiest(_during(run, behind(run)))),  # type: ignore[misc]
                 series=lambda run, behind=behind: busiest(behind(run)),  # type: ignore[misc]
+                absent=ONE_MEMBER,
             )
         )
         figures = _highest(behind)

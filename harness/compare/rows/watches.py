@@ -1,4 +1,5 @@
-"""Watches: what members sent to watchers and what they broke off; delivery as clients see it is `delivery`'s."""
+"""Watches: what members sent to watchers and what they broke off; delivery as clients see it is `delivery`'s, and what
+the loss of a member did to them `recovery`'s."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from harness.compare.rows import families
 from harness.compare.rows.builders import counter, quantile, quantile_source
 from harness.compare.rows.delivery import delivery_rows
 from harness.compare.rows.families import slug, words
-from harness.compare.rows.row import Row, Taken
+from harness.compare.rows.recovery import recovery_rows
+from harness.compare.rows.row import NOTHING_OBSERVED, Row, Taken
 from harness.compare.run import Run, Window
 from harness.compare.series import Key
 
@@ -42,7 +44,7 @@ def watch_rows(runs: Sequence[Run]) -> list[Row]:
     rows += families.counters(
         runs, "terminated-watchers", title, _TERMINATED, _RESOURCE, requires=_ANY, top=4
     )
-    return [*rows, *_watch_lists(runs), *delivery_rows()]
+    return [*rows, *_watch_lists(runs), *delivery_rows(), *recovery_rows(runs)]
 
 
 def _watch_lists(runs: Sequence[Run]) -> list[Row]:
@@ -59,6 +61,6 @@ def _watch_lists(runs: Sequence[Run]) -> list[Row]:
     def make(labels: Key, value: Callable[[Run], float | None]) -> list[Row]:
         source = quantile_source(_WATCH_LIST, 0.99, {"resource": labels[0]})
         key, title = f"watch-list-p99-{slug(labels)}", f"Watch-list p99: {words(labels)}"
-        return [Row(key, title, "ms", Taken.SUM, Window.WHOLE.value, source, value)]
+        return [Row(key, title, "ms", Taken.SUM, Window.WHOLE.value, source, value, absent=NOTHING_OBSERVED)]
 
     return rows + families.quantiles(runs, _WATCH_LIST, _RESOURCE, make, top=4)

@@ -215,6 +215,8 @@ class Controller:
             index = self._idle.pop()
             worker = self._active[index] = _Worker(key, self.sync(key))
             self._step(index, worker, None)
+        if len(self.queue):
+            self.hub.out.append(self.queue.depth(self.name))
         self.queue.touched = False
         self._rearm()
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from harness.client.limiter import TokenBucket
+from harness.client.machine import Sample
 
 RETRY_S, RETRY_CAP_S = 0.005, 1000.0  # DefaultTypedControllerRateLimiter
 _BUCKET_QPS, _BUCKET_BURST = 10.0, 100
@@ -49,6 +50,10 @@ class WorkQueue:
     def __len__(self) -> int:
         """Keys that a worker could take."""
         return len(self._ready)
+
+    def depth(self, name: str) -> Sample:
+        """What waits once no worker is free, as client-go's workqueue_depth."""
+        return Sample("workqueue_depth", float(len(self._ready)), (("queue", name),))
 
     def add(self, key: str) -> None:
         if key in self._waiting:

@@ -22,6 +22,8 @@ class ProvisionerOptions:
     """Name of the CSI driver: the provisioner of its storage class and, in today's way, the name of its Lease."""
     namespace: str = "kube-system"
     """Where that Lease is."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """On that Lease and on volumes, so that they can be found again; none in what is imitated."""
 
     # ---- who works ----
     election: Election = "per-provisioner"

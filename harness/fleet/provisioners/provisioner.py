@@ -110,7 +110,8 @@ class Provisioner:
         self._running = False
         self._lease: Elector | None = None
         if options.election == "per-provisioner":
-            lock = LeaseLock(options.namespace, options.driver.replace("/", "-"), LEASE)
+            name = options.driver.replace("/", "-")
+            lock = LeaseLock(options.namespace, name, LEASE, dict(options.labels))
             self._lease = Elector("lease", lock, self.identity, SIDECAR, self.rng, self.epoch_s)
 
     def start(self, now: float) -> list[Action]:
@@ -224,6 +225,8 @@ class Provisioner:
                 key = pool.queue.get()
                 pool.idle -= 1
                 self._threads.spawn(sync(key), partial(self._synced, pool, key))
+            if self._running and len(pool.queue):
+                self.out.append(pool.queue.depth(pool.name))
             due = pool.queue.next_at
             if due is not None and (pool.armed_at is None or due < pool.armed_at):
                 pool.armed_at = due

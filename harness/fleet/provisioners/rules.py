@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from harness.fleet.controllers.views import Object
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -46,13 +48,15 @@ def volume_name(claim: Object) -> str:
     return f"pvc-{claim['metadata']['uid']}"
 
 
-def volume_of(claim: Object, storage_class: Object, *, finalizer: bool) -> Object:
+def volume_of(claim: Object, storage_class: Object, *, finalizer: bool, labels: Mapping[str, str]) -> Object:
     """The volume as it is saved."""
     metadata, spec = claim["metadata"], claim["spec"]
     made: Object = {
         "name": volume_name(claim),
         "annotations": {PROVISIONED_BY: storage_class["provisioner"]},
     }
+    if labels:
+        made["labels"] = dict(labels)
     if finalizer:
         made["finalizers"] = [FINALIZER]
     return {

@@ -67,7 +67,9 @@ class Work:
             self._process.out.append(Sample("provisioning_failures", 1.0))
             yield from self._teller.tell(claim, "Warning", "ProvisioningFailed", text)
             raise SyncError(text)
-        volume = volume_of(claim, storage_class, finalizer=self._options.finalizer)
+        options = self._options
+        labels = dict(options.labels)
+        volume = volume_of(claim, storage_class, finalizer=options.finalizer, labels=labels)
         if self._options.save_tries:
             yield from self._save_here(claim, volume)
         else:

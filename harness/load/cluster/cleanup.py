@@ -9,11 +9,12 @@ from typing import NamedTuple
 import msgspec
 
 from harness.client.discovery import GROUPS, PATHS, discover_
-from harness.client.requests import NAMESPACES, ResourceRef, delete_, list_
+from harness.client.requests import NAMESPACES, ResourceRef, delete_, list_, patch_
+from harness.fleet.provisioners.rules import FINALIZER
 from harness.load.cluster.errands import Errands, problem_of
 from harness.load.labels import RUN_LABEL
 from harness.wire.errors import ConfigError, SwarmletError
-from harness.wire.request import Request, Response
+from harness.wire.request import MERGE_PATCH, Request, Response
 
 PAGE = 500
 _UNLISTED = frozenset(("events", "componentstatuses"))
@@ -28,6 +29,7 @@ class Made(NamedTuple):
     name: str
     uid: str
     run: str
+    finalizers: tuple[str, ...] = ()
 
 
 class Findings(NamedTuple):
@@ -46,6 +48,7 @@ class _Metadata(msgspec.Struct):
     namespace: str = ""
     uid: str = ""
     labels: dict[str, str] = {}
+    finalizers: tuple[str, ...] = ()
 
 
 class _Item(msgspec.Struct):
@@ -88,7 +91,8 @@ def _page(ref: ResourceRef, selector: str, token: str) -> Request:
 
 
 def _made(ref: ResourceRef, metadata: _Metadata) -> Made:
-    return Made(ref, metadata.namespace, metadata.name, metadata.uid, metadata.labels.get(RUN_LABEL, ""))
+    run = metadata.labels.get(RUN_LABEL, "")
+    return Made(ref, metadata.namespace, metadata.name, metadata.uid, run, metadata.finalizers)
 
 
 def _resources(errands: Errands) -> list[ResourceRef]:
@@ -127,6 +131,7 @@ class CleanupFailed(SwarmletError):
 def remove(errands: Errands, objects: Sequence[Made]) -> int:
     """Delete each object, if it is still the one that was found. The number of deletions that were accepted; raises
     CleanupFailed with the first that was not, when all have been tried."""
+    errands.ask_all([_release(made) for made in objects if FINALIZER in made.finalizers])
     refused: list[str] = []
     accepted = 0
     for wave in order(objects):
@@ -140,6 +145,13 @@ def remove(errands: Errands, objects: Sequence[Made]) -> int:
     if refused:
         raise CleanupFailed(f"{len(refused)} of {len(refused) + accepted} objects not deleted: {refused[0]}")
     return accepted
+
+
+def _release(made: Made) -> Request:
+    """A provisioner of ours, which would take its finalizer off the volume, has ended with its run."""
+    left = [finalizer for finalizer in made.finalizers if finalizer != FINALIZER]
+    body = msgspec.json.encode({"metadata": {"uid": made.uid, "finalizers": left or None}})
+    return patch_(made.ref, made.namespace or None, made.name, body, content_type=MERGE_PATCH)
 
 
 def _deletion(made: Made) -> Request:

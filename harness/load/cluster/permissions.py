@@ -170,7 +170,7 @@ def manifest(rules: Iterable[Rule], subject: str = "") -> str:
             "kind": "ClusterRoleBinding",
             "metadata": {"name": ROLE},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ROLE},
-            "subjects": [_subject(subject or "USER")],
+            "subjects": [subject_of(subject or "USER")],
         },
     ]
     return yaml.safe_dump_all(documents, sort_keys=False)
@@ -201,7 +201,8 @@ def policy_rules(rules: Iterable[Rule]) -> list[dict[str, list[str]]]:
     return made
 
 
-def _subject(name: str) -> dict[str, str]:
+def subject_of(name: str) -> dict[str, str]:
+    """Of a binding: a user by name, or a service account as NAMESPACE:NAME."""
     namespace, colon, account = name.partition(":")
     if colon and account and ":" not in account:
         return {"kind": "ServiceAccount", "namespace": namespace, "name": account}

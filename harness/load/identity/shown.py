@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
+
+import gevent
 
 from harness.load.connect import Connector
 from harness.load.identity.tokens import NODE_USER, token_of
@@ -28,7 +31,8 @@ class Shown(NamedTuple):
 
 class Identities:
     """`ask` sends a request with the run's own credentials and waits; `run` is the run's label; `life_s` is
-    that of certificates, 0: as the signer gives. Raises ConfigError for an authority that cannot be used."""
+    that of certificates, 0: as the signer gives; `wall` is the servers' time of day, `sleep` waits in it. Raises
+    ConfigError for an authority that cannot be used."""
 
     def __init__(
         self,
@@ -37,6 +41,9 @@ class Identities:
         run: str,
         ask: Callable[[Request], Answer],
         life_s: int = 0,
+        *,
+        wall: Callable[[], float] = time.time,
+        sleep: Callable[[float], object] = gevent.sleep,
     ) -> None:
         self._identity = identity
         self._connector = connector
@@ -46,11 +53,12 @@ class Identities:
             from harness.load.identity.authority import Authority
 
             source = "--ca-cert and --ca-key"
-            self._authority = Authority(identity.ca_cert.encode(), identity.ca_key.encode(), source, life_s)
+            cert, key = identity.ca_cert.encode(), identity.ca_key.encode()
+            self._authority = Authority(cert, key, source, life_s, wall)
         elif identity.kind == "certificate":
             from harness.load.identity.signing import SigningRequest
 
-            self._signing = SigningRequest(ask, run, life_s)
+            self._signing = SigningRequest(ask, run, life_s, sleep)
 
     def of(self, user: str, groups: Sequence[str]) -> Shown:
         """How `user` shows who it is. May wait, the calling greenlet alone; raises SwarmletError where a node gets

@@ -111,7 +111,7 @@ def event_marks(arms: Sequence[Arm]) -> pd.DataFrame:
 
 
 def _events(run: Run) -> list[tuple[float, str]]:
-    """(seconds since the load phase began, label) of faults and of processes that ended."""
+    """(seconds since the load phase began, label) of faults, of processes that ended, and of those that are back."""
     found = []
     for event in run.events:
         if event["kind"] == "fault-started":
@@ -120,6 +120,8 @@ def _events(run: Run) -> list[tuple[float, str]]:
             found.append((event["t"] - run.load_began, f"{event['fault']} on {event['member']}{length}"))
         elif event["kind"] == "process-exited":
             found.append((event["t"] - run.load_began, f"{event['process']} ended"))
+        elif event["kind"] == "member-restarted":
+            found.append((event["t"] - run.load_began, f"{event['member']} is back"))
     return found
 
 

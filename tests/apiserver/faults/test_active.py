@@ -16,15 +16,14 @@ from harness.apiserver.faults.kinds import (
     CorruptCache,
     GoAway,
     LagInformer,
-    PauseMember,
     SlowStore,
     StallInformer,
 )
 from harness.apiserver.faults.parts import (
     SkewedClock,
     disturb_caches,
+    disturb_clock,
     disturb_informer,
-    disturb_process,
     disturb_store,
 )
 from harness.apiserver.metrics.families import Metrics
@@ -182,28 +181,13 @@ def test_a_store_that_refuses_is_told(world: World) -> None:
 
 
 def test_the_clock_is_wrong_until_the_end_and_timers_run_on(world: World) -> None:
-    disturb_process(world.faults, world.clock)
+    disturb_clock(world.faults, world.clock)
     before = world.clock.wall()
     world.faults.begin(ClockSkew(3600.0), 10.0)
     world.faults.begin(ClockSkew(-60.0))
     assert world.clock.wall() == before + 3540
     world.virtual.advance(10)
     assert world.clock.wall() == before + 10 - 60
-
-
-def test_a_pause_blocks_after_its_order_was_answered(world: World) -> None:
-    blocked: list[float] = []
-    disturb_process(world.faults, world.clock, blocked.append)
-    world.faults.begin(PauseMember(), 5.0)
-    assert blocked == []
-    world.virtual.advance(0.1)
-    assert blocked == [5.0]
-    world.faults.begin(PauseMember(), 5.0)
-    world.faults.clear()
-    world.virtual.advance(10)
-    assert blocked == [5.0]
-    with pytest.raises(ConfigError, match="needs an end"):
-        world.faults.begin(PauseMember())
 
 
 class FakeCache:

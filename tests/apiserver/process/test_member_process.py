@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import http.client
 import signal
 import socket
@@ -18,6 +19,7 @@ import pytest
 
 from harness.apiserver.process.config import MemberConfig
 from harness.pool.certificates import ServingFiles, make_serving_files
+from harness.wire.pace import Pace
 from tests.apiserver.store.test_store_contract import finish, first_line, launch
 
 TOKEN = "secret-token"
@@ -183,6 +185,26 @@ def test_faults_at_start_and_their_ends_are_lines_of_its_output(tmp_path: Path, 
         ended = first_line(member)
         assert (ended["kind"], ended["fault_kind"], ended["hits"]) == ("fault-ended", "error", 1)
         assert ask(port, files, "/api/v1/nodes")[0] == 200
+    finally:
+        finish(store)
+        end(member)
+
+
+def test_at_a_pace_watches_last_longer_and_stamps_are_of_the_models_time_of_day(
+    tmp_path: Path, files: ServingFiles
+) -> None:
+    store = launch(tmp_path, ("m0",))
+    first_line(store)
+    origin_s = time.time() - 3000.0
+    member = start(tmp_path, files, pace=Pace(3.0, origin_s))
+    try:
+        port = first_line(member)["port"]
+        made = msgspec.json.decode(ask(port, files, "/api/v1/namespaces/default")[1])["metadata"]
+        stamp = datetime.datetime.fromisoformat(made["creationTimestamp"]).timestamp()
+        assert 999.0 <= stamp - origin_s <= 1000.0 + 60.0
+        began = time.monotonic()
+        assert ask(port, files, "/api/v1/pods?watch=1&timeoutSeconds=1")[0] == 200
+        assert time.monotonic() - began >= 3.0
     finally:
         finish(store)
         end(member)

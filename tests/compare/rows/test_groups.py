@@ -43,6 +43,9 @@ def _load(planted: Planted) -> None:
         planted.series(member, "go_goroutines", {10: 1000 + watches})
         planted.series(member, "process_resident_memory_bytes", {10: 1e6 * watches})
         planted.series(member, "process_open_fds", {10: 20})
+        planted.series(member, "go_memstats_heap_inuse_bytes", {10: 1e5 * watches, 30: 1e5})
+        planted.series(member, "go_threads", {10: 9, 20: 12})
+        planted.series(member, "go_gc_duration_seconds_sum", {-10: 1, 20: 1 + cpu / 1000, 40: 9})
 
 
 def _requests(planted: Planted) -> None:
@@ -107,6 +110,11 @@ def _cache(planted: Planted) -> None:
 
 def _clients(planted: Planted) -> None:
     planted.sample("kubelet", "client_throttled_ms", "verb=get,name=pods", 2000, 5)
+    planted.sample("kubelet", "client_queue_depth", "client=", 7).sample(
+        "kubelet", "client_queue_depth", "client=", 20
+    )
+    planted.sample("controllers", "client_queue_depth", "client=job", 31)
+    planted.sample("controllers", "workqueue_depth", "queue=job", 400, 2, t=17.0)
     planted.request("controllers", "create", "pods", 429, 3).request("controllers", "get", "pods", 503, 2)
     planted.request("kubelet", "get", "pods", 0, 1)
     planted.manifest.results["connections"] = {"m0": {"retried": 2, "lost": 1}, "m1": {"retried": 3}}
@@ -158,6 +166,12 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> Figures:
         ("load", "memory-of-m0", 300e6),
         ("load", "fds-busiest", 20.0),
         ("load", "fds-imbalance", 1.0),
+        ("load", "heap-busiest", 3e7),
+        ("load", "heap-sum", 4e7),
+        ("load", "heap-of-m1", 1e7),
+        ("load", "threads-sum", 24.0),
+        ("load", "gc-pauses-busiest", 0.015),
+        ("load", "gc-pauses-sum", 0.018),
         ("load", "cpu-busiest", 0.5),
         ("load", "cpu-sum", 0.6),
         ("load", "cpu-imbalance", 15 / 9),
@@ -218,6 +232,9 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> Figures:
         ("cache and authorizer", "consistency-checks-failure", 0.0),
         ("clients", "throttled-p50", 2.0),
         ("clients", "throttled-long", 5.0),
+        ("clients", "client-queue-depth-kubelet-none", 20.0),
+        ("clients", "client-queue-depth-controllers-job", 31.0),
+        ("clients", "workqueue-depth-controllers-job", 400.0),
         ("clients", "client-429s", 3.0),
         ("clients", "client-5xx", 2.0),
         ("clients", "client-unanswered", 1.0),

@@ -42,7 +42,7 @@ class Api:
                 self.end_headers()
                 self.wfile.write(text)
 
-            do_POST = do_DELETE = do_PUT = do_GET  # noqa: N815
+            do_POST = do_DELETE = do_PUT = do_PATCH = do_GET  # noqa: N815
 
             def log_message(self, *_: Any) -> None:
                 pass

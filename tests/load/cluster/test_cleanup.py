@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.client.requests import NAMESPACES, PODS
+from harness.fleet.provisioners.rules import FINALIZER
 from harness.load.cluster.cleanup import CleanupFailed, Made, find, order, remove
 from harness.load.cluster.errands import Errands
 from harness.load.labels import RUN_LABEL
@@ -27,6 +28,7 @@ class Cluster:
     def __init__(self, api: Api, objects: dict[str, list[tuple[str, str, str]]]) -> None:
         self.objects = objects
         self.delete_code = 200
+        self.finalizers: list[str] = []
         api.answer = self.answer
 
     def answer(self, method: str, path: str, query: str, body: Any) -> tuple[int, Any] | None:
@@ -43,6 +45,7 @@ class Cluster:
                     "namespace": namespace,
                     "uid": f"u-{name}",
                     "labels": {RUN_LABEL: run},
+                    "finalizers": self.finalizers,
                 }
             }
             for namespace, name, run in self.objects.get(path.removeprefix("/api/v1/"), [])
@@ -93,6 +96,15 @@ def test_each_is_deleted_by_name_and_uid_namespaces_last(api: Api, errands: Erra
     options = deletions[2][1]
     assert options["preconditions"] == {"uid": "u-ns"}
     assert options["propagationPolicy"] == "Background"
+
+
+def test_a_provisioner_that_has_ended_holds_no_volume_back(api: Api, errands: Errands) -> None:
+    cluster = Cluster(api, {"nodes": [("", "n1", "a")]})
+    cluster.finalizers = ["kubernetes.io/pv-protection", FINALIZER]
+    assert remove(errands, find(errands, "a").objects) == 1
+    left = {"metadata": {"uid": "u-n1", "finalizers": ["kubernetes.io/pv-protection"]}}
+    assert api.of("PATCH") == [("/api/v1/nodes/n1", left)]
+    assert [path for path, _ in api.of("DELETE")] == ["/api/v1/nodes/n1"]
 
 
 @pytest.mark.parametrize("code", [404, 409])
