@@ -162,8 +162,10 @@ def kperf_results(
             f"--scenario {path or 'none'}: no kperf profile, which has specs, nor a runner group with a loadProfile"
         )
     profile = load_profile(path, files)
-    send = environment.runner.send_message
-    return KperfResults(path, profile, tell, lambda kind, data: send(kind, data), raw=raw, pace=pace)
+    runner = environment.runner
+    return KperfResults(
+        path, profile, tell, lambda kind, data: runner.send_message(kind, data), raw=raw, pace=pace
+    )
 
 
 def _name(number: int) -> str:

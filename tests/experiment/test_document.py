@@ -261,7 +261,7 @@ def test_our_own_experiments_can_be_run(name: str, arms: int, declared: set[str]
     assert declared <= set(plan.declared())
 
 
-@pytest.mark.parametrize(("name", "nodes", "minutes"), [("ha-500", 500, 25), ("ha-5k", 5000, 90)])
+@pytest.mark.parametrize(("name", "nodes", "minutes"), [("ha-500", 500, 15), ("ha-5k", 5000, 90)])
 def test_ours_that_two_cores_cannot_play_are_slowed_down_alike_and_have_an_end(
     name: str, nodes: int, minutes: int
 ) -> None:
