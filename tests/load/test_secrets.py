@@ -135,7 +135,11 @@ def test_what_a_user_gave_as_a_secret_stands_in_no_file(
         cluster=ClusterOptions(identity="token", tokens=str(tokens)),
     )
     environment = SimpleNamespace(
-        runner=Master("w0"), swarmlet_context=None, user_classes=[], parsed_options=SimpleNamespace()
+        runner=Master("w0"),
+        swarmlet_context=None,
+        user_classes=[],
+        parsed_options=SimpleNamespace(),
+        web_ui=None,
     )
     session = Session(environment, options, helpers=0)
     session.start()

@@ -34,7 +34,7 @@ class Piece(msgspec.Struct):
 
 
 class Steps:
-    """Fed with the events of a run, in order."""
+    """Fed with the events of a run, in order. Not every scenario has steps: a kperf profile's start has none."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -48,22 +48,22 @@ class Steps:
     def happened(self, kind: str, fields: Mapping[str, Any], t: float) -> None:
         """At `t`, in seconds since 1970; what says nothing of a step is passed over."""
         match kind:
-            case "scenario-started":
+            case "scenario-started" if "steps" in fields:
                 self.names = [str(name) for name in fields["steps"]]
-            case "step-started":
+            case "step-started" if "number" in fields:
                 self.step = int(fields["number"])
-            case "step-finished":
+            case "step-finished" if "name" in fields:
                 self._end_step(str(fields["name"]), t)
             case "phase-started" if "claims" in fields:
                 self._claims = int(fields["claims"])
                 self._count("claims", "bound", 0, self._claims, t)
             case "phase-started" if "objects" in fields:
                 self._count(fields["step"], fields["objects"], 0, int(fields["operations"]), t)
-            case "phase-finished":
+            case "phase-finished" if "objects" in fields:
                 self._end(fields["step"], fields["objects"], t)
             case "progress":
                 self._count(fields["step"], fields["what"], int(fields["done"]), int(fields["total"]), t)
-            case "barrier":
+            case "barrier" if "identifier" in fields:
                 self._end(fields["step"], fields["identifier"], t)
             case "nodes-ready":
                 self._end_step("nodes ready", t)

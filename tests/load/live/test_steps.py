@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from harness.load.live.steps import SHOWN, Piece, Steps
 
 
@@ -88,6 +90,15 @@ def test_what_has_ended_is_shown_last_first_and_not_for_ever() -> None:
     pieces = play(*events).pieces()
     assert len(pieces) == SHOWN
     assert pieces[0].step == f"s{SHOWN + 4}"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["scenario-started", "step-started", "step-finished", "phase-started", "phase-finished", "barrier"],
+)
+def test_events_of_a_scenario_without_steps_are_passed_over(kind: str) -> None:
+    steps = play((1.0, kind, {"config": "profile.yaml"}))
+    assert (steps.names, steps.step, steps.pieces()) == ([], 0, [])
 
 
 def test_events_of_others_are_passed_over() -> None:
