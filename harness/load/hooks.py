@@ -7,12 +7,12 @@ import os
 import signal
 import sys
 import time
-from functools import partial
+from functools import cache, partial
 from types import FrameType
 from typing import Any
 
 import gevent
-from locust import events, runners
+from locust import argument_parser, events, runners
 from locust.runners import STATE_RUNNING, STATE_SPAWNING, LocalRunner, MasterRunner, WorkerRunner
 
 from harness.load import plan as plans
@@ -54,6 +54,7 @@ def install() -> None:
     _lifeline.tie()
     end_with_command()
     runners.HEARTBEAT_LIVENESS = WORKER_SILENT_S
+    _spare_workers_parsers()
     hooks: Any = events  # Locust annotates its events' hooks, not their methods
     hooks.init_command_line_parser.add_listener(add_arguments)
     hooks.init.add_listener(_on_init)
@@ -61,6 +62,13 @@ def install() -> None:
     hooks.test_stopping.add_listener(_on_test_stopping)
     hooks.test_stop.add_listener(_on_test_stop)
     hooks.quitting.add_listener(_on_quitting)
+
+
+def _spare_workers_parsers() -> None:
+    """Locust's workers make a parser of Locust's own options for each single option of every spawn message
+    (locust/runners.py, WorkerRunner.handle_message): with ours too, seconds of CPU each time, in which a worker says
+    nothing and counts as lost. The answer is always the same."""
+    argument_parser.default_args_dict = cache(argument_parser.default_args_dict)
 
 
 def _on_init(environment: Any, runner: Any, **_: Any) -> None:
