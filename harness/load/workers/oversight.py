@@ -55,15 +55,14 @@ class Oversight:
 
     def look(self) -> None:
         """Notice who has gone, and tell where kubelets went."""
-        for lost in self._roster.look():
-            self._lost(lost)
+        self._notice()
         if self._placed:
             self._record.event("nodes-placed", dict(self._placed))
             self._placed.clear()
 
     def name_nodes(self, worker: int, count: int) -> None:
         """Answer a worker whose kubelets take the place of others."""
-        self.look()  # whose place it is
+        self._notice()  # whose place it is
         names, made, empty = self._handover.wanted(worker, count)
         client_id = self._roster.client_id(worker)
         if client_id is not None:
@@ -81,6 +80,10 @@ class Oversight:
         }
         for text in [*self._roster.gaps(in_order), *self._roster.clocks()]:
             self._record.mark(text)
+
+    def _notice(self) -> None:
+        for lost in self._roster.look():
+            self._lost(lost)
 
     def _lost(self, lost: Lost) -> None:
         """Locust starts its users on others; where one of them cannot begin in the middle, the run is over."""
