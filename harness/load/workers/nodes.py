@@ -16,12 +16,17 @@ import gevent
 from gevent.event import AsyncResult
 
 from harness.load.identity.tokens import node_name
+from harness.wire.errors import SwarmletError
 
 NODES_WANTED = "nodes-wanted"
 """A worker's note to the master: `index` and `count`."""
 NODES_NAMED = "swarmlet-nodes"
 """Locust's message from master to worker: what `NodeNames.hand_over` takes."""
 ANSWERED_WITHIN_S = 30.0
+
+
+class Unnamed(SwarmletError):
+    """A kubelet that replaces another was not told which node it is."""
 
 
 class LostWorker(Enum):
@@ -48,7 +53,7 @@ class NodeNames:
 
     def take(self, *, replaces: bool) -> str | None:
         """The next node's name. One that `replaces` another waits for the master, the calling greenlet alone; None
-        where its place is to stay empty."""
+        where its place is to stay empty. Raises Unnamed."""
         if self._free:
             return self._free.popleft()
         if not replaces:
@@ -58,7 +63,11 @@ class NodeNames:
         self._unasked += 1
         if self._unasked == 1:
             gevent.spawn(self._ask_for_all)
-        name: str | None = result.get(timeout=ANSWERED_WITHIN_S)
+        try:
+            name: str | None = result.get(timeout=ANSWERED_WITHIN_S)
+        except gevent.Timeout:  # which is no Exception: nobody would hear of it
+            self._waiting.remove(result)
+            raise Unnamed(f"the master named no node within {ANSWERED_WITHIN_S:g} s") from None
         return name
 
     def give_back(self, name: str) -> None:

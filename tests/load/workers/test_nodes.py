@@ -7,7 +7,8 @@ import random
 import gevent
 import pytest
 
-from harness.load.workers.nodes import Handover, NodeNames
+from harness.load.workers import nodes
+from harness.load.workers.nodes import Handover, NodeNames, Unnamed
 
 
 def names_of(worker: int = 1) -> tuple[NodeNames, list[int]]:
@@ -47,6 +48,14 @@ def test_those_that_come_later_are_asked_for_at_once_and_served_in_order() -> No
 def test_an_answer_that_nobody_waits_for_any_more_is_no_harm() -> None:
     names, _ = names_of()
     names.hand_over(["swarmlet-7-3"], 0, 0)
+
+
+def test_a_master_that_does_not_answer_is_an_error_and_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nodes, "ANSWERED_WITHIN_S", 0.01)
+    names, _ = names_of()
+    with pytest.raises(Unnamed, match=r"the master named no node within 0\.01 s"):
+        names.take(replaces=True)
+    names.hand_over(["swarmlet-7-3"], 0, 0)  # too late: nobody waits
 
 
 def test_what_a_lost_worker_had_is_taken_over_with_what_it_took_over_itself() -> None:
