@@ -10,9 +10,7 @@ from harness.load.informerhub import HERE
 from harness.load.informerplan import InformerPlan
 from harness.load.informerrun import InformerRun
 from harness.load.session import Session
-from tests.load.test_session import Clock, Makes, clock, ended, make
-
-__all__ = ["clock", "make"]  # fixtures
+from tests.load.sessions import Clock, Makes, ended
 
 
 def with_informers(session: Session) -> Session:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,105 +12,16 @@ import pytest
 from harness.apiserver.faults.spec import parse_spec
 from harness.load import plan as plans
 from harness.load import session as sessions
-from harness.load.arguments import RunOptions
 from harness.load.clusterarguments import ClusterOptions
 from harness.load.plan import Plan, Target, TargetMember
 from harness.load.session import Session
-from harness.load.users import KubeletUser
-from harness.load.workers import oversight
-from harness.load.workers.nodes import LostWorker
 from harness.observe.record import read_events, read_manifest, read_table
 from harness.pool.disturbances import BeginFault
-from harness.pool.emulated import PoolOptions
 from harness.transport.credentials import Credentials
 from harness.wire.errors import ConfigError
 from harness.wire.pace import Pace
 from tests.conftest import DATA
-from tests.load.fakes import FakeRunner, client
-from tests.load.plays import TINY
-
-ROW = (1.0, "kubelet", "get", "nodes", 200, "member-0", 100, 3)
-
-
-class Clock:
-    """Stands in for the session's `time`."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def time(self) -> float:
-        return 1_000_000.0 + self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(sessions, "time", clock)
-    monkeypatch.setattr(oversight, "time", clock)
-    return clock
-
-
-class Kubelets(KubeletUser):
-    abstract = True
-
-
-class Makes:
-    """Sessions with members of a given number; all are finished at the test's end."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.runner = FakeRunner("w0", "w1")
-        self.made: list[Session] = []
-
-    def __call__(self, *, members: int = 1, **options: Any) -> Session:
-        environment = SimpleNamespace(
-            runner=self.runner, swarmlet_context=None, user_classes=[Kubelets], web_ui=None
-        )
-        given = {"scenario": TINY, "run_time_s": 60.0, "record": self.folder / "run", **options}
-        run = RunOptions(
-            kubelets=5, spawn_rate=5.0, seed=1, pool=PoolOptions(members=members), overrides=(), **given
-        )
-        session = Session(environment, run, helpers=3)
-        session._target = Target(
-            tuple(TargetMember(f"member-{index}", "127.0.0.1", 1) for index in range(members))
-        )
-        session.begin()
-        self.made.append(session)
-        return session
-
-    def runs(self, users: dict[str, dict[str, int]]) -> None:
-        """The users of each worker, by the name of their class."""
-        for worker, counts in users.items():
-            self.runner.workers[worker].user_classes_count = counts
-
-
-@pytest.fixture
-def make(tmp_path: Path, clock: Clock) -> Iterator[Makes]:
-    makes = Makes(tmp_path)
-    yield makes
-    for session in makes.made:
-        session.over = True
-        session.finish()
-
-
-def report(number: int, *rows: Any, nodes: int = 0, last: bool = False, **more: Any) -> dict[str, Any]:
-    """As a worker's context makes it."""
-    counted = {"requests": list(rows), "samples": [], "counts": {}}
-    return {"number": number, "last": last, "nodes": nodes, "sent": 1_001_000.0, **counted, **more}
-
-
-def ended(session: Session) -> tuple[str, int, list[tuple[str, bool]]]:
-    """Finish, and give status, exit code and marks as a reader of the record finds them."""
-    code = session.finish()
-    manifest = read_manifest(session.options.record)
-    return manifest.status, code, [(mark.text, mark.invalid) for mark in manifest.marks]
-
-
-def kinds(session: Session) -> list[str]:
-    return [event["kind"] for event in read_events(session.options.record)]
+from tests.load.sessions import ROW, Clock, Makes, ended, kinds, report
 
 
 def test_the_scenarios_end_ends_the_run(make: Makes) -> None:
@@ -175,74 +85,6 @@ def test_the_cap_is_the_end_of_a_fleet_at_rest(make: Makes, clock: Clock) -> Non
     assert ended(session) == ("completed", 0, [])
 
 
-@pytest.mark.parametrize("how", ["missing", "gone"])
-def test_a_lost_worker_ends_the_run(make: Makes, how: str) -> None:
-    session = make()
-    session.look()
-    if how == "missing":
-        make.runner.workers["w1"].state = "missing"
-    else:
-        del make.runner.workers["w1"]
-    session.look()
-    assert session.over
-    assert ended(session) == ("failed", 1, [("worker 1 was lost, and its kubelets with it", True)])
-
-
-@pytest.mark.parametrize("policy", [LostWorker.TAKE_OVER, LostWorker.LEAVE])
-def test_a_run_may_go_on_without_a_worker_of_kubelets_alone(make: Makes, policy: LostWorker) -> None:
-    session = make(lost_worker=policy)
-    make.runs({"w0": {"Kubelets": 3, "ClusterLoader": 1}, "w1": {"Kubelets": 2}})
-    session.take(report(1, nodes=3), 0)
-    session.take(report(1, ROW, nodes=2), 1)
-    session.look()
-    del make.runner.workers["w1"]
-    session.tell("nodes-wanted", {"index": 0, "count": 2})  # before the next look
-    names = ["swarmlet-1-0", "swarmlet-1-1"] if policy is LostWorker.TAKE_OVER else []
-    answer = {"names": names, "made": 0, "empty": 2 - len(names)}  # of a fleet of 5
-    assert make.runner.sent == [("swarmlet-nodes", answer, "w0")]
-    assert not session.over
-    session.take(report(2, last=True), 0)
-    session.tell("scenario-ended", {"failures": [], "violations": []})
-    why = "worker 1 was lost: what it counted since its last report is missing"
-    assert ended(session) == ("completed", 0, [(why, False)])
-    events = read_events(session.options.record)
-    (lost,) = [event for event in events if event["kind"] == "worker-lost"]
-    assert (lost["index"], lost["nodes"], lost["then"]) == (1, 2, policy.value)
-
-
-def test_the_worker_of_the_scenario_is_nobody_elses_to_take_over(make: Makes) -> None:
-    session = make(lost_worker=LostWorker.TAKE_OVER)
-    make.runs({"w0": {"Kubelets": 3}, "w1": {"Kubelets": 2, "ClusterLoader": 1}})
-    session.look()
-    del make.runner.workers["w1"]
-    session.look()
-    assert ended(session)[:2] == ("failed", 1)
-
-
-def test_reports_that_never_came_or_came_twice_are_told(make: Makes) -> None:
-    session = make()
-    session.take(report(1, ROW), 0)
-    session.take(report(1, ROW), 0)
-    session.take(report(4, ROW, last=True), 0)
-    session.take(report(1, ROW), 1)
-    session.tell("scenario-ended", {"failures": [], "violations": []})
-    gaps = ["worker 0: 2 of 4 reports never came", "worker 1 ended without its last report"]
-    assert ended(session) == ("completed", 0, [(text, False) for text in gaps])
-    assert read_table(session.options.record, "requests").num_rows == 3
-    counts = {"taken": 2, "missing": 2, "twice": 1, "last": True, "lost": False, "clock_ms": 0.0}
-    assert session.record.manifest.results["reports"]["0"] == counts
-
-
-def test_a_lost_worker_that_shared_the_operations_is_told_as_such(make: Makes) -> None:
-    session = make()
-    session.look()
-    session.desk.crew = {"worker-0", "worker-1"}
-    del make.runner.workers["w1"]
-    session.look()
-    text = "worker 1 was lost, and its kubelets and its share of the operations with it"
-    assert ended(session) == ("failed", 1, [(text, True)])
-
-
 def test_an_executor_that_fell_silent_makes_the_run_invalid(make: Makes) -> None:
     session = make()
     session.tell("executor-lost", {"message": "executor worker-1 has said nothing for 20 s"})
@@ -268,31 +110,6 @@ def test_a_scenario_with_commands_is_refused_unless_they_are_allowed(make: Makes
     with pytest.raises(ConfigError, match=r"spread\.yaml:\d+: .*; --allow-exec allows it"):
         make(scenario=commands, record=tmp_path / "refused")
     assert make(scenario=commands, record=tmp_path / "allowed", allow_exec=True).options.allow_exec
-
-
-def test_a_worker_that_comes_later_is_no_loss(make: Makes) -> None:
-    session = make()
-    session.look()
-    make.runner.workers["w2"] = client("w2")
-    session.look()
-    assert not session.over
-
-
-def test_after_the_end_nobody_is_missed(make: Makes) -> None:
-    session = make()
-    session.look()
-    session.tell("scenario-ended", {"failures": [], "violations": []})
-    make.runner.workers.clear()
-    session.look()
-    session._process_exited("member-0", -9)
-    assert ended(session) == ("completed", 0, [])
-
-
-def test_when_locust_ends_by_itself_it_is_for_the_last_workers_loss(make: Makes) -> None:
-    session = make()
-    session.look()
-    make.runner.workers.clear()
-    assert ended(session)[:2] == ("failed", 1)
 
 
 @pytest.mark.parametrize(
@@ -344,15 +161,6 @@ def test_a_signal_is_the_end_of_a_fleet_at_rest_without_a_cap(make: Makes) -> No
     session.interrupt("SIGINT")
     session.look()
     assert ended(session) == ("completed", 0, [])
-
-
-def test_workers_that_a_signal_takes_along_are_not_lost(make: Makes) -> None:
-    session = make()
-    session.look()
-    make.runner.workers.clear()
-    session.interrupt("SIGINT")
-    session.look()
-    assert ended(session)[2] == [("interrupted by SIGINT", True)]
 
 
 def test_an_end_before_the_first_kubelet_says_so(make: Makes) -> None:
