@@ -12,13 +12,9 @@ import pandas as pd
 
 from harness.compare.series import Key, MemberSeries, Where, histogram_quantile, matches
 from harness.observe.histogram import Histogram, bucket_middle_us
-from harness.observe.record import Manifest, read_events, read_manifest, read_table
+from harness.observe.record import REPORTED_EVERY_S, Manifest, read_events, read_manifest, read_table
 
 CREATE_BARRIER = "Waiting for 'create objects' to be completed"
-
-
-REPORTED_WITHIN_S = 3.0
-"""What clients measure is of the time at which their worker reported it (Locust's WORKER_REPORT_INTERVAL)."""
 
 
 class Window(Enum):
@@ -203,11 +199,11 @@ class Run:
 
     def reported(self, rows: pd.DataFrame, window: Window) -> pd.DataFrame:
         """Of the rows of clients, on the frames' time, those that were reported in a window or right behind it: what
-        happened in it is complete, and up to `REPORTED_WITHIN_S` of what came next may be among it."""
+        happened in it is complete, and up to `REPORTED_EVERY_S` of what came next may be among it."""
         bounds = self.bounds(window)
         if bounds is None:
             return rows.iloc[:0]
-        return rows[(rows["t"] >= bounds[0]) & (rows["t"] <= bounds[1] + REPORTED_WITHIN_S)]
+        return rows[(rows["t"] >= bounds[0]) & (rows["t"] <= bounds[1] + REPORTED_EVERY_S)]
 
     # ---- clients' histograms ---------------------------------------------------------------------------------------
     @cached_property
@@ -263,7 +259,7 @@ class Run:
         self, user: str, name: str, q: float, by: str, where: Mapping[str, str], window_s: float
     ) -> dict[float, dict[str, float]]:
         """`sample_quantiles_ms` of each window with samples, by the middle of the window (seconds since the load phase
-        began). A sample is of the time at which its worker reported it, up to 3 s late."""
+        began). A sample is of the time at which its worker reported it, up to 1 s late."""
         rows = self.samples_of(user, name, where)
         values = rows["labels"].map(lambda labels: label(labels, by))
         windows = (rows["t"] - self.load_began) // window_s

@@ -29,6 +29,7 @@ from harness.load.session import CREDENTIALS, Session
 from harness.load.users import KubeletUser
 from harness.load.workers.nodes import NODES_NAMED, LostWorker
 from harness.load.workers.placement import StayingDispatcher
+from harness.observe.record import REPORTED_EVERY_S
 from harness.transport.credentials import Credentials
 from harness.wire.errors import SwarmletError
 
@@ -54,6 +55,7 @@ def install() -> None:
     _lifeline.tie()
     end_with_command()
     runners.HEARTBEAT_LIVENESS = WORKER_SILENT_S
+    runners.WORKER_REPORT_INTERVAL = REPORTED_EVERY_S
     _spare_workers_parsers()
     hooks: Any = events  # Locust annotates its events' hooks, not their methods
     hooks.init_command_line_parser.add_listener(add_arguments)

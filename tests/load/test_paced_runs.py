@@ -14,7 +14,8 @@ pytestmark = pytest.mark.slow
 
 RENEW_S = 0.5
 LASTS_S = 4
-MOST, LEAST = 5 / RENEW_S, 5 / (1.04 * RENEW_S)
+KUBELETS = 5
+MOST, LEAST = KUBELETS / RENEW_S, KUBELETS / (1.04 * RENEW_S)
 """Leases a second of five kubelets, jitter of their periods left out and at its most."""
 
 
@@ -48,10 +49,15 @@ def test_members_and_clients_count_as_many_renewals_in_a_second_of_the_model(
     frame = run.frame("apiserver_request_total", {"resource": "leases", "verb": "PUT"})["member-0"].dropna()
     renewing = frame[frame > 0]
     a_second = (renewing.iloc[-1] - renewing.iloc[0]) / (renewing.index[-1] - renewing.index[0])
-    # Timers never fire before their time; a crowded machine may let some slip, though not three of four.
-    assert 0.5 * LEAST < a_second < 1.1 * MOST
+    # A crowded machine may let some slip, though not three of four.
+    assert a_second > 0.5 * LEAST
+    # Timers never fire before their time. A scrape may come late and find more than its second's: so not by scrapes.
+    manifest = outcomes[pace].manifest
+    assert manifest.ended is not None
+    lasted = manifest.ended - outcomes[pace].events("target-ready")[0]["t"]
+    assert frame.max() <= MOST * lasted + KUBELETS
     sent = run.sent(user="kubelet", verb="update", names=("leases",))
-    assert frame.max() - 5 <= sent <= frame.max(), "some may be under way at the end"
+    assert frame.max() - KUBELETS <= sent <= frame.max(), "some may be under way at the end"
 
 
 @pytest.mark.parametrize("pace", [1.0, 4.0])

@@ -149,7 +149,7 @@ def _durations(runs: Sequence[Run]) -> list[Row]:
                 f"client-time-{p}",
                 f"Request duration {p} as clients see it, watches aside",
                 "ms",
-                "all clients: from the sending of a request to the end of its answer; reported up to 3 s later",
+                "all clients: from the sending of a request to the end of its answer; reported up to 1 s later",
                 lambda run, q=q: _client_ms(run, q),  # type: ignore[misc]
                 window=Window.LOAD.value,
             ),

@@ -42,7 +42,7 @@ def throughput_rows(runs: Iterable[Run]) -> list[Row]:
             "pods-rate",
             "Pods that came to run",
             "/s",
-            "kubelets' accepted Running statuses, reported up to 3 s after the load phase, over its length",
+            "kubelets' accepted Running statuses, reported up to 1 s after the load phase, over its length",
             _pods_per_s,
             window=Window.LOAD.value,
             lower_is_better=False,
