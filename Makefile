@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Locust patches the threads of a process that imports it, xdist's too.
 WITH_LOCUST := tests/load tests/experiment
 
-.PHONY: setup demo test check bench lock clean
+.PHONY: setup demo test check bench fuzz lock clean
 .DELETE_ON_ERROR:
 
 setup: $(STAMP)
@@ -35,6 +35,12 @@ check: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+# Raw bytes at a member for a minute; other seeds with SEED=2, longer with SECONDS=600.
+SECONDS := 60
+SEED := 1
+fuzz: setup
+	$(BIN)/python -m tests.fuzz.server --seconds $(SECONDS) --seed $(SEED)
 
 lock: setup
 	$(BIN)/pip-compile --quiet --all-extras --strip-extras --generate-hashes --no-emit-index-url \

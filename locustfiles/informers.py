@@ -4,7 +4,7 @@
 
 ``-t`` counts from the moment at which all begin. Everything that informers are told is checked; a violation fails the
 run. Without ``-H`` or ``--kubeconfig`` an emulated control plane is started (``--members``), sized for ``-u`` nodes.
-Copy these classes beside those of kubelets.py to have both in one run (docs/informers.md).
+With kubelets.py in one run: ``-f locustfiles/kubelets.py,locustfiles/informers.py`` (docs/informers.md).
 """
 
 from harness.load import hooks
@@ -26,5 +26,5 @@ class Writer(WriterUser):
     """Makes what informers find, and changes it."""
 
 
-class Shape(ScenarioShape):
+class InformersShape(ScenarioShape):
     """All of them, until -t."""

@@ -26,5 +26,5 @@ class Controllers(ControllersUser):
     """Service accounts, root CAs and namespaces, where the target has no controller manager."""
 
 
-class Shape(KperfShape):
+class ProfileShape(KperfShape):
     """All of them, until the profile has ended."""

@@ -29,5 +29,5 @@ class Controllers(ControllersUser):
     """Service accounts, root CAs and namespaces, where the target has no controller manager."""
 
 
-class Shape(ScenarioShape):
+class FleetShape(ScenarioShape):
     """All of them, until the scenario has ended."""

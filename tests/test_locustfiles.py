@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,42 @@ def locust(*arguments: str, environ: dict[str, str] | None = None) -> subprocess
 def test_the_users_of_the_fleet_are_listed() -> None:
     done = locust("--list")
     assert sorted(done.stdout.split()[2:]) == ["ClusterLoader", "Controllers", "Kubelet", "Scheduler"]
+
+
+_LOAD = """
+import json, sys
+from locust.main import merge_locustfiles_content
+
+def names(together):
+    users, shapes, _, first = merge_locustfiles_content(together)
+    return sorted(users), sorted(shapes), type(first).__name__
+
+print(json.dumps([names(together) for together in json.loads(sys.argv[1])]))
+"""
+FLEETS = {
+    "kubelets": ({"ClusterLoader", "Controllers", "Kubelet", "Scheduler"}, "FleetShape"),
+    "informers": ({"Informer", "Lister", "Writer"}, "InformersShape"),
+    "provisioners": ({"Claims", "Provisioner", "VolumeControllers"}, "ClaimsShape"),
+}
+
+
+@pytest.mark.slow
+def test_any_of_the_fleets_go_into_one_run() -> None:
+    together = [names for count in (1, 2, 3) for names in permutations(FLEETS, count)]
+    paths = [[str(LOCUSTFILE.with_name(f"{name}.py")) for name in names] for names in together]
+    done = subprocess.run(
+        [sys.executable, "-c", _LOAD, json.dumps(paths)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for names, (users, shapes, first) in zip(together, json.loads(done.stdout), strict=True):
+        assert set(users) == set.union(*(FLEETS[name][0] for name in names)), names
+        assert set(shapes) == {"ScenarioShape", *(FLEETS[name][1] for name in names)}, names
+        assert first == "ScenarioShape", "what all of them are"
 
 
 @pytest.mark.slow

@@ -37,6 +37,15 @@ class FeatureGates:
             fields[_FIELDS[name]] = value
         return cls(**fields)
 
+    def describe(self) -> list[tuple[str, str, bool]]:
+        """(name, stage, whether it is enabled) of each gate whose behaviour is here; the stage of what is generally
+        available is "", as in kubernetes_feature_enabled."""
+        chosen = [(name, "BETA", bool(getattr(self, field))) for name, field in _FIELDS.items()]
+        return [*chosen, *((name, stage, True) for name, stage in _ALWAYS.items())]
+
+
+_ALWAYS = {"ConsistentListFromCache": "", "SizeBasedListCostEstimate": "BETA", "WatchList": "BETA"}
+"""Gates that are on upstream, whose effect is here and cannot be turned off."""
 
 _FIELDS = {
     "ListFromCacheSnapshot": "list_from_cache_snapshot",

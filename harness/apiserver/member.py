@@ -37,7 +37,7 @@ from harness.apiserver.chain import JSON, TEXT, Chain, PageAnswer
 from harness.apiserver.clock import Clock, Promise, Task, sleep, spawn
 from harness.apiserver.conversion.viewregistry import ViewRegistry
 from harness.apiserver.customresources.serving import CustomResources, Maker
-from harness.apiserver.discovery import Discovery
+from harness.apiserver.discovery import VERSION, Discovery
 from harness.apiserver.exchange import Exchange
 from harness.apiserver.faults.active import Faults
 from harness.apiserver.faults.active import serve as serve_faults
@@ -63,7 +63,12 @@ from harness.apiserver.store.client import Store
 from harness.apiserver.store.core import StoreError
 from harness.apiserver.store.storage import Storage
 from harness.apiserver.strategies import Strategy, strategy_for
-from harness.apiserver.systemobjects import create_storage_class, create_system_objects, loopback_user
+from harness.apiserver.systemobjects import (
+    create_storage_class,
+    create_system_objects,
+    loopback_user,
+    publish_client_ca,
+)
 from harness.wire.paths import RequestInfo
 
 COUNT_PERIOD_S = (
@@ -176,6 +181,7 @@ class Member:
         """Answers one exchange, or begins to, and returns at once. Faults of requests stand in front of it."""
         self.faults = self._make_faults(store)
         self.metrics.model_process(self.host, self._load, clock.wall())
+        self.metrics.describe_build(VERSION, options.feature_gates)
         self._starting: Task[None] | None = None
 
     # ---- life ------------------------------------------------------------------------------------------------------
@@ -211,6 +217,8 @@ class Member:
                     self.options.service_cluster_ip,
                     self.options.service_cidr,
                 )
+                if self.options.client_ca:
+                    await publish_client_ca(self._registries, self.options.client_ca.decode())
                 if self.options.default_storage_class:
                     await create_storage_class(self._registries)
                 await create_policy(self._registries, self.clock, self._has_policy)

@@ -37,6 +37,7 @@ class MemberOptions:
     signing_ca: tuple[bytes, bytes] | None = (
         None  # certificate and key, as PEM, that sign client certificates
     )
+    client_ca: bytes = b""  # --client-ca-file's content, as PEM, for whoever serves clients beside us
     signing_duration_s: float = SIGNING_DURATION_S
     protobuf_answers: bool = False  # to clients that prefer them; JSON costs us less
     node_authorizer: NodeAuthorizerOptions = field(default_factory=NodeAuthorizerOptions)

@@ -1,7 +1,7 @@
 """What a real apiserver creates on an empty store: namespaces, the system's priority classes, the range of cluster IPs,
-and the service ``kubernetes``.
+the service ``kubernetes``, and the ConfigMap that says whose clients it takes.
 
-kk/pkg/controlplane/controller/{systemnamespaces,kubernetesservice,defaultservicecidr} and
+kk/pkg/controlplane/controller/{systemnamespaces,kubernetesservice,defaultservicecidr,clusterauthenticationtrust} and
 kk/pkg/registry/scheduling/rest. The first member that starts makes them; the others find them there.
 """
 
@@ -47,6 +47,26 @@ async def create_system_objects(
         await _ensure(registries["priorityclasses.scheduling.k8s.io"], Caller(user), new)
     await _ensure_range(registries["servicecidrs.networking.k8s.io"], user, cidr)
     await _ensure_service(registries, read, clock, cluster_ip)
+
+
+async def publish_client_ca(registries: Mapping[str, Registry], pem: str) -> None:
+    """kube-system/extension-apiserver-authentication, from which kube-scheduler, kube-controller-manager and aggregated
+    apiservers learn whose certificates to take (controller/clusterauthenticationtrust). There is no front proxy here,
+    and without its authority upstream writes none of the requestheader-* keys either. An authority that is there stays:
+    it was another member's, or an earlier one's."""
+    name, namespace, key = "extension-apiserver-authentication", "kube-system", "client-ca-file"
+    configmaps, user = registries["configmaps"], loopback_user()
+    new = {"metadata": {"name": name, "namespace": namespace}, "data": {key: pem}}
+    if await _ensure(configmaps, Caller(user, namespace), new):
+        return
+
+    def with_ours(old: Object, revision: int) -> Object:
+        data = old.get("data") or {}
+        known = str(data.get(key, ""))
+        combined = known if pem in known else known + pem
+        return {**old, "metadata": dict(old["metadata"]), "data": {**data, key: combined}}
+
+    await configmaps.update(Caller(user, namespace, name), with_ours)
 
 
 async def create_storage_class(registries: Mapping[str, Registry]) -> None:

@@ -27,8 +27,9 @@ from harness.load.provisionerrun import fit_provisioners
 from harness.load.provisionervirtual import run_virtual
 from harness.load.session import CREDENTIALS, Session
 from harness.load.users import KubeletUser
+from harness.load.virtualarguments import check_virtual
 from harness.load.workers.nodes import NODES_NAMED, LostWorker
-from harness.load.workers.placement import StayingDispatcher
+from harness.load.workers.placement import StayingDispatcher, Workers, dismiss
 from harness.observe.record import REPORTED_EVERY_S
 from harness.transport.credentials import Credentials
 from harness.wire.errors import SwarmletError
@@ -86,9 +87,11 @@ def _on_init(environment: Any, runner: Any, **_: Any) -> None:
         runner.register_message(NODES_NAMED, _on_named)
         signal.signal(signal.SIGINT, _as_sigterm)
         return
+    if isinstance(runner, MasterRunner):
+        runner.clients = Workers(runner.clients)
     _start_session(environment)
     if isinstance(runner, MasterRunner):
-        environment.dispatcher_class = StayingDispatcher
+        environment.dispatcher_class = partial(StayingDispatcher, dismiss=partial(dismiss, runner))
         # Users of a lost worker are started elsewhere at once, and not when it has been gone for a minute.
         replaces = environment.swarmlet_session.options.lost_worker is not LostWorker.END
         environment.parsed_options.enable_rebalancing = replaces
@@ -100,6 +103,7 @@ def _on_init(environment: Any, runner: Any, **_: Any) -> None:
 def _start_session(environment: Any) -> None:
     session: Session | None = None
     try:
+        check_virtual(environment.parsed_options)
         options = fit(environment, options_from(environment.parsed_options))
         options = fit_provisioners(environment, options)
         if options.provisioners is not None and options.provisioners.virtual:
@@ -247,3 +251,6 @@ def _on_quitting(environment: Any, **_: Any) -> None:
     elif isinstance(environment.runner, WorkerRunner):
         at_work = environment.runner.state in (STATE_RUNNING, STATE_SPAWNING)
         environment.process_exit_code = 1 if at_work else 0
+        if at_work:  # Locust sends no report of what came after the one before
+            environment.runner.stop()
+            environment.runner._send_stats()

@@ -2,7 +2,8 @@
 
 In order: users come; the writer makes what they will find; `GO` to every process; ...; the run is to end: `LAST` to
 every process; each says what its checker found; the run ends. A violation fails the run, but does not end it: how far
-it goes is part of what is learned.
+it goes is part of what is learned. What runs beside, a scenario or claims, may be over before informers have synced:
+the end then waits for that, or the run would have no figure of theirs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ UNRECORDED = (HERE,)
 NODES_ALONE = 5000
 """Nodes that an emulated control plane is sized for where there is no fleet: that of the published runs, with 8
 modelled cores a member."""
+SYNC_WITHIN_S = 300.0
+"""How long the end of what runs beside waits for what the writer makes and for each informer's first state."""
 _SLACK_S = 10.0  # of messages, beyond what an auditor allows itself
 _SHOWN = 3  # violations that become failures of the run in words; the others are events
 
@@ -99,6 +102,7 @@ class InformerRun:
         self._synced: dict[str, Mapping[str, Any]] = {}
         self._checked: list[Mapping[str, Any]] = []
         self._violations: list[str] = []
+        self._patient_until = 0.0
         self._gives_up_at = 0.0
 
     # ---- while it runs -----------------------------------------------------------------------------------------------
@@ -132,17 +136,26 @@ class InformerRun:
             self._tell("phase-started", {"step": "informers"})
         self._broadcast(MESSAGE, {"do": GO, "crowds": self.plan.shares(dict(self._places))})
 
+    @property
+    def synced(self) -> bool:
+        """Each informer has had a whole state."""
+        return self.went and len(self._synced) == len(self._places)
+
     def _keep_syncs(self) -> None:
-        if len(self._synced) == len(self._places):
+        if self.synced:
             each = self._synced.values()
             self.results["last_sync_s"] = max(fields["seconds"] for fields in each)
             for key in ("objects", "bytes"):
                 self.results[f"{key}_until_then"] = sum(fields[key] for fields in each)
 
     # ---- the end -----------------------------------------------------------------------------------------------------
-    def close(self, now: float) -> None:
-        """The run is to end: let the checkers compare a last time. Further calls change nothing."""
+    def close(self, now: float, *, patient: bool = False) -> None:
+        """The run is to end: let the checkers compare a last time; if `patient`, once all informers have synced. A call
+        without patience cuts that short, further ones change nothing."""
         if self._gives_up_at:
+            return
+        if patient and not self.synced:
+            self._patient_until = self._patient_until or now + SYNC_WITHIN_S
             return
         self._gives_up_at = now + LAST_WITHIN_S + _SLACK_S
         if self.went:
@@ -150,7 +163,9 @@ class InformerRun:
         self.look(now)
 
     def look(self, now: float) -> None:
-        """Whether the last check is over."""
+        """Whether it is time for the last check, and whether that is over."""
+        if self._patient_until and (self.synced or now >= self._patient_until):
+            self.close(now)
         if self._gives_up_at and not self.ended:
             complete = len(self._checked) == len(self._places)
             self.ended = not self.went or complete or now >= self._gives_up_at

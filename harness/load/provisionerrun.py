@@ -8,6 +8,7 @@ import msgspec
 
 from harness.load.arguments import RunOptions
 from harness.load.informerrun import NODES_ALONE
+from harness.load.informerusers import InformerUser
 from harness.load.provisionerusers import ClaimsUser, ProvisionerUser
 from harness.load.users import ClusterLoaderUser, ControllersUser, KubeletUser
 from harness.wire.errors import ConfigError
@@ -21,17 +22,19 @@ def fit_provisioners(environment: Any, options: RunOptions) -> RunOptions:
     def has(user: type[Any]) -> bool:
         return any(issubclass(each, user) for each in classes)
 
-    plan = options.provisioners
+    virtual = options.provisioners is not None and options.provisioners.virtual
     if not (has(ProvisionerUser) or has(ClaimsUser)):
-        if plan is not None and plan.virtual:
+        if virtual:
             raise ConfigError(
                 "--virtual: no user of this locustfile is a provisioner; locustfiles/provisioners.py has them"
             )
         return msgspec.structs.replace(options, provisioners=None)
     if has(KubeletUser):
-        if plan is not None and plan.virtual:
+        if virtual:
             raise ConfigError("--virtual runs provisioners alone: this locustfile has kubelets too")
         return options
+    if virtual and has(InformerUser):
+        raise ConfigError("--virtual runs provisioners alone: this locustfile has informers too")
     pool = options.pool
     if environment.parsed_options.num_users is None:
         pool = msgspec.structs.replace(pool, nodes=NODES_ALONE)

@@ -1,7 +1,8 @@
 """``--virtual``: provisioners, claims, controllers and members in this process, over virtual time.
 
 The machines are those of a run with sockets, over an emulated pool with the same options; but one process has them all,
-and of the controllers only those that claims and volumes concern. The same seed gives the same record.
+and of the controllers only those that claims and volumes concern. The same seed gives the same record. Options that
+mean nothing here have been refused before (`virtualarguments`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from random import Random
 
 import msgspec
 
+from harness.apiserver.auth.nodeauthorizer import NodeAuthorizerOptions
 from harness.apiserver.featuregates import FeatureGates
+from harness.apiserver.store.etcd import EtcdOptions
 from harness.client.rest import Rest
 from harness.fleet.controllers.informers import CLIENT as INFORMERS
 from harness.fleet.controllers.manager import ControllerManager, ManagerOptions, manager_limiters
@@ -37,14 +40,6 @@ def run_virtual(options: RunOptions) -> int:
     """Run, write the record, say how it went; the exit code. Raises ConfigError."""
     plan = options.provisioners
     assert plan is not None
-    if options.host or options.kubeconfig or options.endpoints:
-        raise ConfigError("--virtual: an existing control plane cannot be driven over virtual time")
-    if not options.pace.real:
-        raise ConfigError(
-            f"--virtual: virtual time waits for nothing; --pace {options.pace.factor:g} does not apply"
-        )
-    if options.faults or options.pool.faults:
-        raise ConfigError("--virtual: faults need processes; run without --virtual")
     pool = _pool(options)
     try:
         record = RunRecord(options.record, _manifest(options, pool))
@@ -106,6 +101,12 @@ def _pool(options: RunOptions) -> VirtualPool:
         priority_and_fairness=pool.priority_and_fairness,
         event_ttl_s=pool.event_ttl_s,
         feature_gates=FeatureGates.parse(pool.feature_gates),
+        protobuf_answers=pool.protobuf_answers,
+        etcd=EtcdOptions.parse(pool.etcd),
+        of_member={
+            name: {"node_authorizer": NodeAuthorizerOptions.parse(pool.node_authorizer, name)}
+            for name in pool.names
+        },
     )
 
 

@@ -20,6 +20,7 @@ import msgspec
 
 from harness.apiserver.faults.spec import FaultSpec
 from harness.load.arguments import RunOptions
+from harness.load.cluster.foreignfaults import ForeignFaults
 from harness.load.cluster.prepare import prepare
 from harness.load.cluster.refresh import Refresher
 from harness.load.clusterarguments import read_identity
@@ -94,6 +95,7 @@ class Session:
         self._flushed = time.monotonic()
         self._loading = False
         self._faults = RunFaults(options.faults, self._inject, options.pace)
+        self._foreign_faults: ForeignFaults | None = None
         self._finished = False
         self._refresher: Refresher | None = None
         self._refreshing: Any = None
@@ -166,6 +168,8 @@ class Session:
         self._target = target
         self._start_scraper(target)
         self._start_prometheus()
+        if self.options.existing:
+            self._foreign_faults = ForeignFaults(target, self._fault_told)
         names = [member.name for member in target.members]
         self.view.members.expect(names)
         self.record.event("target-ready", {"members": names})
@@ -207,6 +211,8 @@ class Session:
         self.record.event("credentials-renewed")
         self._tell_plan(msgspec.structs.replace(self._plan, target=target))
         self._scraping.refresh(target)
+        if self._foreign_faults is not None:
+            self._foreign_faults.refresh(target)
         self._prometheus.use_token(credentials.token)
         runner = self._environment.runner
         if hasattr(runner, "clients"):
@@ -231,6 +237,13 @@ class Session:
         """All users are there: a worker that joins from now on gets only such as take the place of others."""
         if self._oversight.distributed and not self._plan.settled:
             self._tell_plan(msgspec.structs.replace(self._plan, settled=True))
+        if not self.work.ends_by_itself and self.work.informers is None:
+            self._load_began()  # the fleet is all there is
+
+    def _load_began(self) -> None:
+        if not self._loading:
+            self._loading = True
+            self._faults.load_began()
 
     def _start_target(self) -> Target:
         options = self.options
@@ -315,9 +328,8 @@ class Session:
             self._scenario_ended(fields["failures"], fields["violations"])
         elif kind == CLAIMS_ENDED:
             self._claims_ended(fields["failures"])
-        elif kind == "phase-started" and not self._loading:
-            self._loading = True
-            self._faults.load_began()
+        elif kind == "phase-started":
+            self._load_began()
         elif kind == "step-started":
             self._faults.step_began(str(fields["name"]))
 
@@ -342,15 +354,19 @@ class Session:
         if self._interrupted_by and not self.over and self._ending_as is None:
             self._interrupted()
         self._look_at_workers()
-        cap = self.options.run_time_s
-        if cap is not None and now - self._began >= cap and not self.over and self._ending_as is None:
+        if self._capped(now) and not self.over and self._ending_as is None:
             self._end(Status.CAPPED if self.work.ends_by_itself else Status.COMPLETED)
             if self.work.ends_by_itself:
+                cap = self.options.run_time_s
                 self.record.mark(f"ended by -t after {cap:g} s, before its scenario was complete")
         if time.monotonic() - self._flushed >= FLUSH_EVERY_S:
             self._flushed = time.monotonic()
             self._take_own()
             self._tally.flush()
+
+    def _capped(self, now: float) -> bool:
+        cap = self.options.run_time_s
+        return cap is not None and now - self._began >= cap
 
     def _follow(self) -> None:
         """Look until the run is over, and end it where the shape does not: Locust's master holds it up until all users
@@ -413,9 +429,15 @@ class Session:
         elif kind == BALANCED:
             self.tell(kind, message)
         elif kind in FAULT_EVENTS:
-            self.tell(kind, message)
-            if kind == "fault-failed":
-                self._fault_failed(str(message["fault"]), str(message["member"]), str(message["error"]))
+            self._fault_told({"kind": kind, **message})
+
+    def _fault_told(self, event: dict[str, Any], age_s: float = 0.0) -> None:
+        """By the pool, or by a member that somebody else started."""
+        kind = str(event["kind"])
+        about = {key: value for key, value in event.items() if key != "kind"}
+        self.tell(kind, about, self.record.wall() - age_s)
+        if kind == "fault-failed":
+            self._fault_failed(str(event["fault"]), str(event["member"]), str(event["error"]))
 
     def _inject(self, spec: FaultSpec) -> None:
         if spec.of_pool:
@@ -430,17 +452,19 @@ class Session:
         self.record.mark(f"fault {fault} on {member} failed: {why}", invalid=True)
 
     # ---- end -------------------------------------------------------------------------------------------------------
-    def _end(self, status: Status) -> None:
-        """Now; where informers are to be compared a last time, when that is done."""
+    def _end(self, status: Status, *, patient: bool = False) -> None:
+        """Now; where informers are to be compared a last time, when that is done. `patient`: they sync before that."""
         informers = self.work.informers
         if informers is not None and status in (Status.COMPLETED, Status.CAPPED) and not informers.ended:
             self._ending_as = status
-            informers.close(self._now())
+            informers.close(self._now(), patient=patient)
             return
         self._outcome.status = status
         self.over = True
 
     def _look_at(self, informers: InformerRun, now: float) -> None:
+        if self._ending_as is not None and (self._interrupted_by or self._capped(now)):
+            informers.close(now)
         informers.look(now)
         if self._ending_as is not None and informers.ended and not self.over:
             self._end(self._ending_as)
@@ -480,7 +504,7 @@ class Session:
         if failed:
             self._end(Status.FAILED)
         elif last:
-            self._end(Status.COMPLETED)
+            self._end(Status.COMPLETED, patient=True)
 
     @property
     def exit_code(self) -> int:
@@ -498,6 +522,8 @@ class Session:
             self._outcome.status, self.over = self._ending_as, True
         greenlets = (self._follower, self._refreshing)
         gevent.killall([greenlet for greenlet in greenlets if greenlet])
+        if self._foreign_faults is not None:
+            self._foreign_faults.stop()
         waiting = self._faults.stop()
         for spec in waiting if self.started else ():
             self.record.mark(f"fault {spec.text} was not begun: the run ended before", invalid=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
+from harness.apiserver.auth.nodelag import FORMS
 from harness.apiserver.featuregates import parse_gates
 from harness.apiserver.options import SIGNING_DURATION_S
 from harness.pool.backend import Backend
@@ -90,7 +91,7 @@ FLAGS = (
         "node-authorizer",
         str,
         (),
-        "lag=..., on-miss=deny, wait or retry; of one member as member-1.lag=...",
+        f"lag={FORMS}; on-miss=deny, wait or retry; of one member as member-1.lag=...",
         "KEY=VALUE",
         many=True,
         only="emulated",

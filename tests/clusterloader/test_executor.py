@@ -274,7 +274,7 @@ def test_a_method_that_is_not_simulated_is_named_once_and_skipped(write: Write) 
     assert finished.failures == ()
     (skipped,) = cluster.of("skipped-measurement")
     assert (skipped["method"], skipped["identifier"]) == ("EtcdMetrics", "e")
-    assert "needs etcd's own /metrics" in skipped["reason"]
+    assert "not done yet: a real etcd of the pool" in skipped["reason"]
 
 
 def test_what_is_not_simulated_of_a_config_is_named(write: Write) -> None:

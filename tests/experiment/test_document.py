@@ -251,6 +251,7 @@ def test_a_locustfile_of_ones_own_is_a_path(tmp_path: Path) -> None:
             {"informers.crowds", "pool.feature_gates", "pool.feature_gates.ListFromCacheSnapshot"},
         ),
         ("provisioners", 2, {"provisioners.preset", "provisioners.options.election"}),
+        ("late-storage", 2, {"provisioners.preset", "provisioners.options.election"}),
         ("balancing", 5, {"cluster.policy", "pool.goaway_chance"}),
     ],
 )

@@ -26,7 +26,7 @@ from tests.conftest import DATA
 ROOT = Path(__file__).parent.parent.parent
 TINY = str(DATA / "scenarios" / "tiny.yaml")
 REST = ("--scenario", "none", "--cores", "host")
-WITHIN_S = 60.0
+WITHIN_S = 240.0
 
 
 @dataclass
@@ -56,10 +56,15 @@ class Outcome:
         return sum(read_table(self.record, "requests")["count"].to_pylist())
 
 
+def paths_of(locustfile: str) -> str:
+    """As -f has them: one of ours, a path without its end, or several of these with commas."""
+    return ",".join(str(ROOT / "locustfiles" / f"{name}.py") for name in locustfile.split(","))
+
+
 def command(record: Path, *arguments: str, locustfile: str = "kubelets") -> list[str]:
     return [
         *(sys.executable, "-m", "locust", "--headless", "--only-summary"),
-        *("-f", str(ROOT / "locustfiles" / f"{locustfile}.py"), "-u", "5", "-r", "50"),
+        *("-f", paths_of(locustfile), "-u", "5", "-r", "50"),
         *("--scrape-interval", "1", "--record", str(record), *arguments),
     ]
 
@@ -85,8 +90,8 @@ class Play:
                 locustfile=locustfile,
             )
         )
-        path = ROOT / "locustfiles" / f"{locustfile}.py"
-        self._worker = [sys.executable, "-m", "locust", "-f", str(path), "--worker", "--master-port", port]
+        self._worker = [sys.executable, "-m", "locust", "-f", paths_of(locustfile)]
+        self._worker += ["--worker", "--master-port", port]
         self.workers: list[subprocess.Popen[bytes]] = []
         for _ in range(workers):
             self.join()

@@ -11,7 +11,7 @@ from harness.fleet.informers.options import Crowd
 from harness.fleet.informers.writer import READY
 from harness.load.informerhub import GO, HERE, LAST, SYNCED
 from harness.load.informerplan import InformerPlan
-from harness.load.informerrun import InformerRun
+from harness.load.informerrun import SYNC_WITHIN_S, InformerRun
 
 
 class Play:
@@ -34,6 +34,10 @@ class Play:
         self.run.take(READY, {})
         self.here("a", "b")
         return self
+
+    def synced(self, *processes: str) -> None:
+        for process in processes:
+            self.run.take(SYNCED, {"process": process, "seconds": 1.0, "objects": 1, "bytes": 10})
 
     def violation(self, key: str = "ns/x") -> None:
         fields = {
@@ -113,6 +117,44 @@ def test_the_end_does_not_wait_for_ever() -> None:
     assert play.run.ended
     marks = play.run.finish()[1]
     assert marks == ["not checked at the end: what the informers of 2 process(es) were told"]
+
+
+def test_a_patient_end_waits_until_all_have_synced() -> None:
+    play = Play()
+    play.run.close(10.0, patient=True)
+    play.going()
+    play.synced("a")
+    play.run.look(11.0)
+    assert len(play.sent) == 1, "the go alone"
+    play.synced("b")
+    play.run.look(12.0)
+    assert play.sent[1:] == [{"do": LAST}]
+    assert not play.run.ended
+
+
+def test_a_patient_end_does_not_wait_where_all_have_synced() -> None:
+    play = Play().going()
+    play.synced("a", "b")
+    play.run.close(10.0, patient=True)
+    assert play.sent[1:] == [{"do": LAST}]
+
+
+def test_a_patient_end_has_an_end() -> None:
+    play = Play()
+    play.run.close(10.0, patient=True)
+    play.run.close(20.0, patient=True)
+    play.run.look(9.0 + SYNC_WITHIN_S)
+    assert not play.run.ended
+    play.run.look(10.0 + SYNC_WITHIN_S)
+    assert play.run.ended
+    assert play.run.finish()[1][0].startswith("informers never began")
+
+
+def test_an_end_without_patience_cuts_it_short() -> None:
+    play = Play().going()
+    play.run.close(10.0, patient=True)
+    play.run.close(11.0)
+    assert play.sent[1:] == [{"do": LAST}]
 
 
 def test_what_never_began_ends_at_once() -> None:

@@ -10,14 +10,10 @@ import pytest
 
 from harness.compare.comparison import compare
 from harness.compare.run import Run
-from tests.load.plays import ROOT, TINY, Outcome, Play
+from tests.load.plays import TINY, Outcome, Play
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
-_BOTH = """
-from kubelets import *
-from informers import Informer, Lister, Writer
-"""
 _MIX = """
 rate: 10
 kinds:
@@ -35,13 +31,12 @@ def spoilt(folder: Path) -> Outcome:
 
 
 def beside_kubelets(folder: Path) -> Outcome:
-    """With a scenario, in two processes, on two members."""
-    locustfile, mix = folder.with_name("both.py"), folder.with_name("mix.yaml")
-    locustfile.write_text(f"import sys\nsys.path.insert(0, {str(ROOT / 'locustfiles')!r})\n{_BOTH}")
+    """Both locustfiles as they are, with a scenario, in two processes, on two members."""
+    mix = folder.with_name("mix.yaml")
     mix.write_text(_MIX)
     crowds = ("--informers", "count=4,restart_every_s=3", "--informers", "count=2,resource=pods,mode=list")
     arguments = ("--scenario", TINY, "--members", "2", "--processes", "2", "--lists", str(mix), "-t", "120s")
-    return Play(folder, *_FEW, *crowds, *arguments, locustfile=str(locustfile.with_suffix(""))).end()
+    return Play(folder, *_FEW, *crowds, *arguments, locustfile="kubelets,informers").end()
 
 
 def bad_mix(folder: Path) -> Outcome:

@@ -6,7 +6,7 @@ import pytest
 
 from harness.fleet.informers.auditor import CHECKED, LAST_WITHIN_S, VIOLATION
 from harness.fleet.informers.options import Crowd
-from harness.load.informerhub import HERE
+from harness.load.informerhub import HERE, SYNCED
 from harness.load.informerplan import InformerPlan
 from harness.load.informerrun import InformerRun
 from harness.load.session import Session
@@ -75,6 +75,49 @@ def test_a_check_that_never_ends_is_given_up_and_marked(make: Makes, clock: Cloc
     assert session.over
     text = "not checked at the end: what the informers of 1 process(es) were told"
     assert ended(session) == ("completed", 0, [(text, False)])
+
+
+SCENARIO_ENDED = ("scenario-ended", {"failures": [], "violations": []})
+
+
+def test_a_scenario_that_is_over_waits_for_informers_to_sync(make: Makes, clock: Clock) -> None:
+    session = with_informers(make())
+    session.tell(*SCENARIO_ENDED)
+    session.look()
+    here(session)
+    session.look()
+    assert not session.over
+    session.tell(SYNCED, {"process": "a", "seconds": 1.0, "objects": 3, "bytes": 30})
+    session.look()
+    session.tell(CHECKED, {"user": "informer", "compared": 3})
+    session.look()
+    assert session.over
+    assert ended(session) == ("completed", 0, [])
+    assert session.record.manifest.results["informers"]["last_sync_s"] == 1.0
+
+
+@pytest.mark.parametrize("by", ["-t", "SIGTERM"])
+def test_that_waiting_ends_with_the_run(make: Makes, clock: Clock, by: str) -> None:
+    session = with_informers(make())
+    session.tell(*SCENARIO_ENDED)
+    clock.now += 59
+    session.look()
+    assert not session.over
+    if by == "-t":
+        clock.now += 1
+    else:
+        session.interrupt(by)
+    session.look()
+    assert session.over
+    text = "informers never began: not all users came, or what they are to find was not made"
+    assert ended(session) == ("completed", 0, [(text, False)])
+
+
+def test_a_scenario_that_failed_waits_for_nothing(make: Makes) -> None:
+    session = with_informers(make())
+    here(session)
+    session.tell("scenario-ended", {"failures": ["no"], "violations": []})
+    assert session.over
 
 
 @pytest.mark.parametrize("closing", [True, False])

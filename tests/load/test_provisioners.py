@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
+from harness.apiserver.auth.nodemisses import OnMiss
 from harness.compare.comparison import compare
 from harness.compare.run import Run
 from harness.load.arguments import RunOptions, add_arguments, options_from
+from harness.load.informerusers import InformerUser
 from harness.load.provisionerrun import fit_provisioners
 from harness.load.provisionerusers import ClaimsUser, ProvisionerUser
-from harness.load.provisionervirtual import run_virtual
+from harness.load.provisionervirtual import _pool, run_virtual
 from harness.load.users import ClusterLoaderUser, ControllersUser, KubeletUser
+from harness.load.virtualarguments import check_virtual
 from harness.wire.errors import ConfigError
 
 ALONE = (ProvisionerUser, ClaimsUser, ControllersUser)
@@ -93,7 +96,7 @@ def test_two_locustfiles_bring_one_set_of_controllers() -> None:
 
 def test_a_fleet_without_provisioners_knows_nothing_of_claims() -> None:
     assert options(users=(KubeletUser,)).provisioners is None
-    for users in ((KubeletUser,), (KubeletUser, *ALONE)):
+    for users in ((KubeletUser,), (KubeletUser, *ALONE), (InformerUser, *ALONE)):
         with pytest.raises(ConfigError, match="--virtual"):
             options("--virtual", users=users)
 
@@ -130,9 +133,85 @@ def test_two_virtual_runs_of_a_seed_are_the_same(tmp_path: Path) -> None:
     assert first.requests.equals(second.requests)
 
 
-def test_what_needs_processes_cannot_be_virtual(tmp_path: Path) -> None:
-    record = str(tmp_path / "r")
-    with pytest.raises(ConfigError, match="existing control plane"):
-        run_virtual(options("--virtual", "--endpoints", "127.0.0.1:1", "--record", record))
-    with pytest.raises(ConfigError, match="faults need processes"):
-        run_virtual(options("--virtual", "--fault", "slow median=5ms", "--record", record))
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--kubeconfig f",
+        "--endpoints 127.0.0.1:1",
+        "--context c",
+        "--backend binaries",
+        "--backend existing",
+        "--etcd-servers binary",
+        "--data-dir d",
+        "--goaway-chance 0.01",
+        "--balancer haproxy",
+        "--link clients,member-0",
+        "--pool-objects f.yaml",
+        "--fault reset",
+        "--pace 2",
+        "--http h2",
+        "--scenario load",
+        "--fleet qps=1",
+        "--prometheus-url http://p",
+        "--executors 2",
+        "--allow-exec",
+        "--audit-every 5",
+        "--sign-csrs false",
+        "--metrics-bind-address :0",
+    ],
+)
+def test_an_option_that_a_virtual_run_would_do_without_is_refused_by_name(given: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        check_virtual(parsed("--virtual", *given.split()))
+    flag = given.split()[0]
+    assert str(raised.value).startswith(f"--virtual: {flag}: ")
+    assert raised.value.exit_code == 2
+    check_virtual(parsed(*given.split()))
+
+
+@pytest.mark.parametrize(("name", "value"), [("host", "h"), ("master", True), ("processes", 2)])
+def test_locusts_own_options_for_more_than_one_process_are_refused(name: str, value: object) -> None:
+    names = parsed("--virtual")
+    setattr(names, name, value)
+    with pytest.raises(ConfigError, match=f"--virtual: .*--{name}"):
+        check_virtual(names)
+
+
+def test_what_says_no_more_than_the_default_is_no_trouble() -> None:
+    same = ("--backend", "emulated", "--scenario", "none", "--prometheus", "none", "--http", "auto")
+    check_virtual(parsed("--virtual", *same, "--pace", "1"))
+
+
+def test_an_emulated_pools_options_are_those_of_the_virtual_members() -> None:
+    given = options(
+        *(
+            "--virtual",
+            "--members",
+            "2",
+            "--cores",
+            "3",
+            "--event-ttl",
+            "60",
+            "--max-requests-inflight",
+            "90",
+        ),
+        *("--feature-gates", "ListFromCacheSnapshot=false", "--protobuf-answers", "true"),
+        *(
+            "--node-authorizer",
+            "member-1.on-miss=wait",
+            "--etcd",
+            "fsync_s=0.02",
+            "--cost",
+            "bind_pod_us=900",
+        ),
+        *("--priority-and-fairness", "false"),
+    )
+    pool = _pool(given)
+    first, second = (member.options for member in pool.members)
+    assert (first.cores, first.event_ttl_s, first.server_concurrency) == (3.0, 60.0, 90)
+    assert (first.protobuf_answers, first.priority_and_fairness) == (True, False)
+    assert not first.feature_gates.list_from_cache_snapshot
+    assert first.costs == {"bind_pod_us": 900.0}
+    assert (first.node_authorizer.on_miss, second.node_authorizer.on_miss) == (OnMiss.DENY, OnMiss.WAIT)
+    assert pool.store.model.options.fsync_s == 0.02
+    pool.close()

@@ -51,6 +51,28 @@ def worker_taken_over(folder: Path) -> Outcome:
     return play.end()
 
 
+def worker_silent(folder: Path) -> Outcome:
+    """Long enough to be given up, and then it comes back."""
+    play = Play(folder, *REST, "-t", "40s", "--lost-worker", "take-over", workers=2)
+    workers = play.wait_for_event("worker-started", 2)
+    play.wait_for(lambda: len(created(folder)) == 5)
+    os.kill(workers[0]["pid"], signal.SIGSTOP)
+    play.wait_for_event("nodes-placed")
+    os.kill(workers[0]["pid"], signal.SIGCONT)
+    return play.end()
+
+
+def workers_leave(folder: Path) -> Outcome:
+    """Two of three in turn, in order, as pods that are evicted."""
+    play = Play(folder, *REST, "-t", "30s", "--lost-worker", "take-over", workers=3)
+    workers = play.wait_for_event("worker-started", 3)
+    play.wait_for(lambda: len(created(folder)) == 5)
+    for count, worker in enumerate(workers[:2], 1):
+        os.kill(worker["pid"], signal.SIGTERM)
+        play.wait_for_event("nodes-placed", count)
+    return play.end()
+
+
 def created(record: Path) -> list[int]:
     """The code of each answer to the creation of a node."""
     rows = read_table(record, "requests").to_pylist()
@@ -127,6 +149,8 @@ PLAYS: list[Callable[[Path], Outcome]] = [
     master_and_workers,
     worker_killed,
     worker_taken_over,
+    worker_silent,
+    workers_leave,
     all_workers_killed,
     only_member_killed,
     one_of_three_members_killed,
@@ -221,6 +245,28 @@ def test_nodes_of_a_lost_worker_are_taken_over_as_they_were(outcomes: Outcomes) 
     reports = outcome.manifest.results["reports"]
     assert reports[str(lost["index"])]["lost"]
     assert sum(counts["missing"] + counts["twice"] for counts in reports.values()) == 0
+
+
+def test_a_worker_that_was_given_up_does_not_come_back(outcomes: Outcomes) -> None:
+    outcome = outcomes(worker_silent)
+    assert outcome.code in (0, 4), outcome.output  # 4: the one that stood still was late
+    assert outcome.left == []
+    (lost,) = outcome.events("worker-lost")
+    assert sum(event["taken_over"] for event in outcome.events("nodes-placed")) == lost["nodes"] > 0
+    codes = created(outcome.record)
+    assert (codes.count(201), codes.count(409)) == (5, lost["nodes"])
+    silent = outcome.manifest.results["reports"][str(lost["index"])]
+    assert (silent["lost"], silent["last"]) == (True, True), "it says what it did, and ends"
+
+
+def test_each_worker_that_leaves_is_replaced(outcomes: Outcomes) -> None:
+    outcome = outcomes(workers_leave)
+    assert outcome.code == 0, outcome.output
+    lost = outcome.events("worker-lost")
+    assert len(lost) == 2
+    placed = sum(event["taken_over"] for event in outcome.events("nodes-placed"))
+    assert placed == sum(event["nodes"] for event in lost) > 0
+    assert outcome.marks == "", "each said all that it counted"
 
 
 @pytest.mark.parametrize("play", [worker_killed, all_workers_killed])

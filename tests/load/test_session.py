@@ -21,7 +21,7 @@ from harness.transport.credentials import Credentials
 from harness.wire.errors import ConfigError
 from harness.wire.pace import Pace
 from tests.conftest import DATA
-from tests.load.sessions import ROW, Clock, Makes, ended, kinds, report
+from tests.load.sessions import ROW, TINY, Clock, Makes, ended, kinds, report
 
 
 def test_the_scenarios_end_ends_the_run(make: Makes) -> None:
@@ -253,6 +253,20 @@ def test_a_fault_of_the_pool_is_ordered_of_its_supervisor_when_its_step_begins(
     assert sent == [BeginFault("kill member=member-0 step='create objects'")]
 
 
+@pytest.mark.parametrize(("scenario", "begun"), [("", 1), (TINY, 0)])
+def test_without_a_scenario_the_load_has_begun_when_all_kubelets_are_spawned(
+    make: Makes, monkeypatch: pytest.MonkeyPatch, scenario: str, begun: int
+) -> None:
+    session = make(scenario=scenario, faults=(parse_spec("kill member=member-0 at=0s"),))
+    sent: list[object] = []
+    monkeypatch.setattr(session, "_pool", SimpleNamespace(send=sent.append, stop=lambda: None))
+    monkeypatch.setattr(session, "_plan", SimpleNamespace(settled=True), raising=False)
+    for _ in range(2):  # Locust says it again when users of a lost worker are spawned elsewhere
+        session.spawned()
+        gevent.sleep(0.01)
+    assert len(sent) == begun
+
+
 def test_a_fault_at_a_step_that_the_scenario_has_not_is_refused(make: Makes) -> None:
     with pytest.raises(ConfigError, match=r"no step 'x'.*'create objects'"):
         make(faults=(parse_spec("kill step=x"),))
@@ -279,6 +293,20 @@ def test_faults_that_the_pool_tells_of_reach_the_record(make: Makes) -> None:
     told = [event for event in read_events(session.options.record) if event["kind"].startswith("fault")]
     assert [event["kind"] for event in told] == ["fault-started", "fault-ended", "fault-failed"]
     assert {event["member"] for event in told} == {"member-1"}
+
+
+def test_faults_that_a_member_of_somebody_else_s_tells_of_are_when_they_were(make: Makes) -> None:
+    session = make()
+    about = {"id": 1, "fault": "compact", "fault_kind": "compact", "member": "apiserver", "seconds": None}
+    before = session.record.wall()
+    session._fault_told({"kind": "fault-started", **about}, 30.0)
+    session._fault_told({"kind": "fault-failed", **about, "error": "no store"}, 0.0)
+    session.over = True
+    assert ended(session)[2] == [("fault compact on apiserver failed: no store", True)]
+    events = read_events(session.options.record)
+    started = next(event for event in events if event["kind"] == "fault-started")
+    assert {**about, "kind": "fault-started", "t": started["t"]} == started
+    assert started["t"] <= before - 29
 
 
 def test_a_run_that_the_shape_does_not_end_is_ended_all_the_same(

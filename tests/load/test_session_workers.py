@@ -45,6 +45,36 @@ def test_a_run_may_go_on_without_a_worker_of_kubelets_alone(make: Makes, policy:
     assert (lost["index"], lost["nodes"], lost["then"]) == (1, 2, policy.value)
 
 
+def test_what_a_lost_worker_says_late_is_counted_but_it_gets_no_nodes(make: Makes) -> None:
+    session = make(lost_worker=LostWorker.TAKE_OVER)
+    make.runs({"w0": {"Kubelets": 3, "ClusterLoader": 1}, "w1": {"Kubelets": 2}})
+    session.take(report(1, nodes=3), 0)
+    session.take(report(1, nodes=2), 1)
+    session.look()
+    del make.runner.workers["w1"]
+    session.tell("nodes-wanted", {"index": 0, "count": 2})
+    session.take(report(2, ROW, nodes=2, last=True), 1)
+    session.tell("nodes-wanted", {"index": 1, "count": 1})
+    assert [sent[2] for sent in make.runner.sent] == ["w0"]
+    session.take(report(2, nodes=3, last=True), 0)
+    session.tell("scenario-ended", {"failures": [], "violations": []})
+    assert ended(session) == ("completed", 0, [])
+    assert read_table(session.options.record, "requests").num_rows == 1
+
+
+def test_nodes_that_nobody_takes_over_are_told(make: Makes) -> None:
+    session = make(lost_worker=LostWorker.TAKE_OVER)
+    make.runs({"w0": {"Kubelets": 3, "ClusterLoader": 1}, "w1": {"Kubelets": 2}})
+    session.take(report(1, nodes=3), 0)
+    session.take(report(1, nodes=2, last=True), 1)
+    session.look()
+    del make.runner.workers["w1"]
+    session.look()
+    session.take(report(2, nodes=3, last=True), 0)
+    session.tell("scenario-ended", {"failures": [], "violations": []})
+    assert ended(session)[2] == [("2 nodes of lost workers were taken over by none", False)]
+
+
 def test_the_worker_of_the_scenario_is_nobody_elses_to_take_over(make: Makes) -> None:
     session = make(lost_worker=LostWorker.TAKE_OVER)
     make.runs({"w0": {"Kubelets": 3}, "w1": {"Kubelets": 2, "ClusterLoader": 1}})

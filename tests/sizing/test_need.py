@@ -59,8 +59,8 @@ def test_a_process_that_may_open_nothing_still_has_a_kubelet() -> None:
     assert workers.count == 3
 
 
-def test_the_master_takes_30_percent_of_a_core_with_50_workers() -> None:
-    assert master_of(50).cores - master_of(0).cores == pytest.approx(0.3)
+def test_the_master_takes_less_than_30_percent_of_a_core_with_50_workers() -> None:
+    assert 0.15 <= master_of(50).cores < 0.3
 
 
 def test_real_servers_pay_93_kb_a_watch() -> None:

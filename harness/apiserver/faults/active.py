@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, TypeVar
@@ -19,6 +20,9 @@ from harness.wire.errors import ConfigError
 F = TypeVar("F")
 Tell = Callable[[dict[str, Any]], object]
 End = Callable[[], object]
+
+TOLD_KEPT = 64
+"""Events that the page lists: who asks once a second misses none of the faults that somebody orders by hand."""
 
 _TEXT = "text/plain; charset=utf-8"
 
@@ -74,6 +78,9 @@ class Faults:
         self._begin: dict[str, Callable[[Any, Running], End | None]] = {}
         self._active: dict[int, Running] = {}
         self._last_id = 0
+        self._born = clock.now()
+        self._told: deque[tuple[int, float, dict[str, Any]]] = deque(maxlen=TOLD_KEPT)
+        self._last_told = 0
 
     def __iter__(self) -> Iterator[Running]:
         return iter(self._active.values())
@@ -132,10 +139,24 @@ class Faults:
         """A fault that was begun could not be done after all."""
         self._say("fault-failed", running, {"error": why})
 
+    def describe(self) -> dict[str, Any]:
+        """As `GET /swarmlet/faults` has it: active ones, and the last events with their numbers and how long ago they
+        were (`age_s`). `up_s`, since this list began, tells a reader of a member that was started again."""
+        now = self._clock.now()
+        return {
+            "faults": [running.describe() for running in self],
+            "kinds": list(MEMBER_KINDS),
+            "events": [{"number": number, "age_s": now - at, **event} for number, at, event in self._told],
+            "up_s": now - self._born,
+        }
+
     def _say(self, kind: str, running: Running, more: dict[str, Any] | None = None) -> None:
-        told = running.describe()
-        del told["started"]
-        self.tell({**told, "kind": kind, "fault_kind": running.fault.kind, **(more or {})})
+        event = running.describe()
+        del event["started"]
+        event.update(kind=kind, fault_kind=running.fault.kind, **(more or {}))
+        self._last_told += 1
+        self._told.append((self._last_told, self._clock.now(), event))
+        self.tell(dict(event))
 
 
 class Order(msgspec.Struct, forbid_unknown_fields=True, rename={"for_s": "for"}):
@@ -150,7 +171,7 @@ def serve(faults: Faults, exchange: Exchange) -> tuple[int, str, bytes]:
     be done is one line of text."""
     method = exchange.method
     if method == "GET":
-        return _json({"faults": [running.describe() for running in faults], "kinds": list(MEMBER_KINDS)})
+        return _json(faults.describe())
     if method == "DELETE":
         return _json({"ended": faults.clear()})
     if method != "POST":

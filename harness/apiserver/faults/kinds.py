@@ -11,8 +11,10 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
+from harness.apiserver.auth.nodelag import FORMS, Lag
 from harness.apiserver.faults.base import MAX_DELAY_S, FaultBase, within
 from harness.apiserver.faults.poolkinds import POOL_KINDS, PoolFault
+from harness.wire.errors import ConfigError
 
 MAX_SKEW_S = 10 * 365 * 86400.0
 STATUSES = (429, 500, 502, 503, 504)
@@ -143,16 +145,31 @@ class StallInformer(FaultBase, frozen=True, tag="stall-informer"):
     relist: bool = False
 
 
-class LagInformer(FaultBase, frozen=True, tag="lag-informer"):
-    """A lognormal lag for each event."""
+_LAG_MEDIAN_S, _LAG_SIGMA = 0.1, 0.5  # of the lognormal lag, which lag= replaces
 
-    summary: ClassVar[str] = "the node authorizer's informer is late"
-    median_s: float = msgspec.field(default=0.1, name="median")
-    sigma: float = 0.5
+
+class LagInformer(FaultBase, frozen=True, tag="lag-informer"):
+    """A lag for each event: `lag` as --node-authorizer takes it, or, where that is empty, a lognormal one."""
+
+    summary: ClassVar[str] = f"the node authorizer's informer is late; lag is {FORMS}"
+    median_s: float = msgspec.field(default=_LAG_MEDIAN_S, name="median")
+    sigma: float = _LAG_SIGMA
+    lag: str = ""
 
     def __post_init__(self) -> None:
         within("median", self.median_s, 0.0, MAX_DELAY_S)
         within("sigma", self.sigma, 0.0, 5.0)
+        if self.lag and (self.median_s, self.sigma) != (_LAG_MEDIAN_S, _LAG_SIGMA):
+            raise ValueError("lag is the whole distribution, and takes no median or sigma beside it")
+        try:
+            Lag.parse(self.lag or "none")
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+
+    @property
+    def drawn(self) -> Lag:
+        """What is drawn from."""
+        return Lag.parse(self.lag) if self.lag else Lag("lognormal", self.median_s, self.sigma)
 
 
 class CorruptCache(FaultBase, frozen=True, tag="corrupt-cache"):

@@ -95,7 +95,7 @@ def disturb_informer(faults: Faults, informer: Informer) -> None:
         return lambda: informer.stall(0.0)
 
     def lag(fault: LagInformer, _: Running) -> Callable[[], None]:
-        informer.set_lag(Lag("lognormal", fault.median_s, fault.sigma))
+        informer.set_lag(fault.drawn)
         return lambda: informer.set_lag(None)
 
     faults.provide(StallInformer, stall)

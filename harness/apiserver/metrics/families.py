@@ -8,9 +8,10 @@ for the process of a real kube-apiserver, computed rather than measured, and the
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from harness.apiserver.featuregates import FeatureGates
 from harness.apiserver.metrics.flowcontrol import FlowControlFamilies
 from harness.apiserver.metrics.requests import IdentityFamilies, RequestFamilies
 from harness.apiserver.metrics.storage import CacheFamilies, StorageFamilies
@@ -69,10 +70,34 @@ class ProcessFamilies(Families):
     swarmlet_host_resident_memory_bytes = gauge("Resident memory of this emulator process.")
 
 
+class BuildFamilies(Families):
+    """What this server stands for."""
+
+    version_info = gauge(
+        "Provides the compatibility version info of the component.", "binary component emulation min_compat"
+    )
+    kubernetes_feature_enabled = gauge("The stage of a feature, and whether it is enabled.", "name stage")
+
+
 class Metrics(
-    RequestFamilies, IdentityFamilies, CacheFamilies, StorageFamilies, FlowControlFamilies, ProcessFamilies
+    RequestFamilies,
+    IdentityFamilies,
+    CacheFamilies,
+    StorageFamilies,
+    FlowControlFamilies,
+    ProcessFamilies,
+    BuildFamilies,
 ):
     """The families of one member; `render()` is the body of /metrics."""
+
+    def describe_build(self, version: Mapping[str, str], gates: FeatureGates) -> None:
+        """`version` is what /version answers."""
+        binary = version["gitVersion"].removeprefix("v")
+        emulation = f"{version['emulationMajor']}.{version['emulationMinor']}"
+        min_compat = f"{version['minCompatibilityMajor']}.{version['minCompatibilityMinor']}"
+        self.version_info.labels(binary, "kube", emulation, min_compat).set(1)
+        for name, stage, enabled in gates.describe():
+            self.kubernetes_feature_enabled.labels(name, stage).set(enabled)
 
     def model_process(
         self, host: Host, load: Callable[[], Load], started_wall_s: float, model: MemoryModel | None = None

@@ -154,6 +154,7 @@ def _options(config: MemberConfig, port: int) -> MemberOptions:
         service_cluster_ip=config.service_cluster_ip,
         default_storage_class=True,  # a pool stands for a cluster, in which a StatefulSet's claims get volumes
         signing_ca=_signing_ca(config),
+        client_ca=_read(config.client_ca, "the clients' authority") if config.client_ca else b"",
         signing_duration_s=config.signing_duration_s,
         event_ttl_s=config.event_ttl_s,
         feature_gates=FeatureGates.parse(config.feature_gates),
@@ -165,10 +166,16 @@ def _signing_ca(config: MemberConfig) -> tuple[bytes, bytes] | None:
     """Raises ConfigError where the files cannot be read."""
     if not config.signing_key:
         return None
+    what = "the signing authority"
+    return _read(config.client_ca, what), _read(config.signing_key, what)
+
+
+def _read(path: str, what: str) -> bytes:
+    """Raises ConfigError where it cannot be."""
     try:
-        return Path(config.client_ca).read_bytes(), Path(config.signing_key).read_bytes()
+        return Path(path).read_bytes()
     except OSError as error:
-        raise ConfigError(f"the signing authority: {error}") from None
+        raise ConfigError(f"{what}: {error}") from None
 
 
 async def _settled(promise: Promise[None]) -> None:

@@ -176,6 +176,14 @@ def _kind_rows(kind: str) -> list[Row]:
             lower_is_better=None,
         ),
         clients(
+            f"list-{kind}-bytes",
+            f"LIST {kind}: bytes each",
+            "bytes",
+            "mean over lists that were answered, of all their pages, as they come out of the transport",
+            partial(_mean, "list_bytes", where),
+            lower_is_better=None,
+        ),
+        clients(
             f"list-{kind}-failed",
             f"LIST {kind}: failed",
             "",

@@ -17,13 +17,13 @@ from harness.compare.rows.throttle import throttle_rows
 from harness.compare.run import Run
 
 CLAIMS, PROVISIONER = "claims", "provisioner"
-TOP_KINDS = 8  # rows of requests by verb and resource
+TOP_KINDS = 8  # rows of requests by verb and resource; one more has all others together
 _SEEN = "claims: from the answer to a claim's creation to its being seen Bound"
 
 
 def provisioner_rows(runs: Iterable[Run]) -> list[Row]:
-    """In the order of a report; none where no run had claims. The kinds of requests are those that all runs together
-    had most of."""
+    """In the order of a report; none where no run had claims. The kinds of requests with rows of their own are those
+    that all runs together had most of."""
     mine = [run for run in runs if _claims(run)]
     if not mine:
         return []
@@ -59,7 +59,7 @@ def provisioner_rows(runs: Iterable[Run]) -> list[Row]:
             _per_claim,
         ),
     ]
-    rows += [_kind_row(verb, name) for verb, name in _top_kinds(mine)]
+    rows += _kind_rows(_kinds(mine))
     rows += [
         _row("claim-conflicts", "409s to provisioners", "", "answers 409", _codes(409)),
         _row("claim-rejects", "429s to provisioners", "", "answers 429", _codes(429)),
@@ -147,11 +147,30 @@ def _count(sample: str) -> Callable[[Run], float | None]:
     return lambda run: float(run.sample_count(PROVISIONER, sample))
 
 
-def _top_kinds(runs: list[Run]) -> list[tuple[str, str]]:
+def _kinds(runs: list[Run]) -> list[tuple[str, str]]:
+    """Verb and resource of all requests of provisioners, the most frequent first."""
     frames = [run.requests[run.requests["user"] == PROVISIONER] for run in runs]
     counts = pd.concat(frames).groupby(["verb", "name"], observed=True)["count"].sum()
-    top = counts.sort_values(ascending=False).head(TOP_KINDS)
-    return [(str(verb), str(name)) for verb, name in top.index]
+    return [(str(verb), str(name)) for verb, name in counts.sort_values(ascending=False, kind="stable").index]
+
+
+def _kind_rows(kinds: list[tuple[str, str]]) -> list[Row]:
+    """Their sum is what provisioners sent."""
+    top, others = kinds[:TOP_KINDS], kinds[TOP_KINDS:]
+    if len(others) == 1:
+        return [_kind_row(*kind) for kind in kinds]  # a row of all others would be no shorter
+    return [*(_kind_row(*kind) for kind in top), *([_others_row(others)] if others else [])]
+
+
+def _others_row(kinds: list[tuple[str, str]]) -> Row:
+    what = ", ".join(sorted(f"{verb} {name}" for verb, name in kinds))
+    return _row(
+        "claim-requests-others",
+        "Provisioners' requests: all others",
+        "",
+        f"all replicas: {what}",
+        lambda run: float(sum(run.sent(user=PROVISIONER, verb=verb, names=(name,)) for verb, name in kinds)),
+    )
 
 
 def _kind_row(verb: str, name: str) -> Row:

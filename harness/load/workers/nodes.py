@@ -105,6 +105,11 @@ class Handover:
         self._free: deque[str] = deque()
         self._left = 0
 
+    @property
+    def waiting(self) -> int:
+        """How many nodes of lost workers nobody has taken over."""
+        return len(self._free)
+
     def reported(self, worker: int, made: int) -> None:
         """So many names of its own range a worker has made; it may have been allowed more since."""
         self._made[worker] = max(made, self._made.get(worker, 0))

@@ -49,7 +49,8 @@ class Oversight:
         """Whether a worker's report is to be counted."""
         if not self._roster.take(worker, report["number"], last=report["last"]):
             return False
-        self._handover.reported(worker, report["nodes"])
+        if not self._roster.lost(worker):
+            self._handover.reported(worker, report["nodes"])
         self._roster.compare_clocks(worker, report["sent"], time.time())
         return True
 
@@ -63,6 +64,8 @@ class Oversight:
     def name_nodes(self, worker: int, count: int) -> None:
         """Answer a worker whose kubelets take the place of others."""
         self._notice()  # whose place it is
+        if self._roster.lost(worker):
+            return
         names, made, empty = self._handover.wanted(worker, count)
         client_id = self._roster.client_id(worker)
         if client_id is not None:
@@ -78,7 +81,9 @@ class Oversight:
         self._record.manifest.results["reports"] = {
             str(index): msgspec.to_builtins(reports[index]) for index in sorted(reports)
         }
-        for text in [*self._roster.gaps(in_order), *self._roster.clocks()]:
+        waiting = self._handover.waiting if in_order else 0
+        gone = [f"{waiting} nodes of lost workers were taken over by none"] if waiting else []
+        for text in [*self._roster.gaps(in_order), *gone, *self._roster.clocks()]:
             self._record.mark(text)
 
     def _notice(self) -> None:

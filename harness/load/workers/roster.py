@@ -66,6 +66,10 @@ class Roster:
         ids = (client.id for client in self._runner.clients.all)
         return next((found for found in ids if self._runner.get_worker_index(found) == index), None)
 
+    def lost(self, worker: int) -> bool:
+        """Whether it has gone, for good: one that was only silent may still say what it did meanwhile."""
+        return worker in self.reports and self.reports[worker].lost
+
     def take(self, worker: int, number: int, *, last: bool) -> bool:
         """Whether report `number` of a worker is to be counted: one that came before is not."""
         reports = self._of(worker)

@@ -228,4 +228,5 @@ def test_an_informer_stalls_or_lags_until_the_end(world: World) -> None:
     asked.clear()
     world.faults.begin(LagInformer(0.2, 0.0), 5.0)
     world.virtual.advance(5)
-    assert asked == [("lag", Lag("lognormal", 0.2, 0.0)), ("lag", None)]
+    world.faults.begin(LagInformer(lag="fixed:50ms"))
+    assert asked == [("lag", Lag("lognormal", 0.2, 0.0)), ("lag", None), ("lag", Lag("fixed", 0.05))]

@@ -14,6 +14,7 @@ from harness.apiserver.faults.kinds import (
     ErrorAnswer,
     Fault,
     GoAway,
+    LagInformer,
     SlowAnswer,
     StallInformer,
 )
@@ -56,6 +57,11 @@ from harness.wire.errors import ConfigError
         ("link between=a,b rate=100bit jitter=1s", FaultSpec(SlowLink(("a", "b"), 0.0, 1.0, 100.0))),
         ("cut between=members,etcd how=reset", FaultSpec(CutLink(("members", "etcd"), "reset"))),
         ("goaway chance=5%", FaultSpec(GoAway(0.05))),
+        ("lag-informer median=50ms sigma=0", FaultSpec(LagInformer(0.05, 0.0))),
+        (
+            "lag-informer lag=uniform:1ms,5ms for=20s",
+            FaultSpec(LagInformer(lag="uniform:1ms,5ms"), for_s=20.0),
+        ),
     ],
 )
 def test_a_fault_is_its_kind_and_its_options_and_reads_back(text: str, spec: FaultSpec) -> None:
@@ -93,6 +99,8 @@ def test_a_fault_is_its_kind_and_its_options_and_reads_back(text: str, spec: Fau
         ("kill step=", ["step= is empty"]),
         ("kill step='create", ["no closing quotation"]),
         ("clock-skew by=soon", ["by=soon"]),
+        ("lag-informer lag=fixed", ["lag: 'fixed' is none of", "uniform:1ms,5ms"]),
+        ("lag-informer lag=none sigma=1", ["lag is the whole distribution"]),
         ("slow-store write=2m", ["write is 120", "60"]),
     ],
 )

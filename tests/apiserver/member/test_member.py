@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from fakemember import Server
 
-from harness.apiserver.clock import Promise
+from harness.apiserver.clock import Promise, spawn
 from harness.apiserver.store.core import StoreUnavailable
+from harness.apiserver.systemobjects import publish_client_ca
 
 
 def test_the_first_member_makes_the_system_objects_and_the_others_find_them() -> None:
@@ -20,6 +21,21 @@ def test_the_first_member_makes_the_system_objects_and_the_others_find_them() ->
         service = server.ask("GET", "/api/v1/namespaces/default/services/kubernetes", member=member).json
         assert service["spec"]["clusterIP"] == "10.0.0.1"
     server.close()
+
+
+def test_whose_clients_it_takes_is_published_as_upstream_does_without_a_front_proxy() -> None:
+    path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+    server = Server(members=2, client_ca=b"ours")
+    found = server.ask("GET", path, member=1).json
+    assert found["data"] == {"client-ca-file": "ours"}
+    for pem in ("theirs", "ours"):
+        spawn(publish_client_ca(server.members[1]._registries, pem))
+        server.settle()
+    assert server.ask("GET", path).json["data"] == {"client-ca-file": "ourstheirs"}
+    server.close()
+    bare = Server()
+    assert bare.ask("GET", path).status == 404
+    bare.close()
 
 
 def test_services_get_addresses_of_their_own(server: Server) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from fakemember import Server
 
+from harness.apiserver.featuregates import FeatureGates
 from harness.apiserver.flowcontrol.bootstrap import FLOW_SCHEMAS
 from harness.apiserver.metrics.requestmetrics import info_labels, route_labels
 from harness.apiserver.resources import RESOURCES
@@ -40,6 +41,16 @@ def test_verbs_and_scopes_are_upstream_s(method: str, path: str, route: str, inf
     request = parse_path(path, method)
     for labels, expected in ((route_labels(request), route), (info_labels(request), info)):
         assert f"{labels[0]} {labels[5]}" == expected
+
+
+def test_the_version_and_the_gates_are_told() -> None:
+    server = Server(feature_gates=FeatureGates(list_from_cache_snapshot=False))
+    said = text(server)
+    assert 'version_info{binary="1.36.2",component="kube",emulation="1.36",min_compat="1.35"} 1\n' in said
+    assert 'kubernetes_feature_enabled{name="ListFromCacheSnapshot",stage="BETA"} 0\n' in said
+    assert 'kubernetes_feature_enabled{name="DetectCacheInconsistency",stage="BETA"} 1\n' in said
+    assert 'kubernetes_feature_enabled{name="ConsistentListFromCache",stage=""} 1\n' in said
+    server.close()
 
 
 def text(server: Server) -> str:

@@ -53,6 +53,8 @@ def _add_samples(record: Path) -> None:
     add("informer", "reflector_fallbacks", "resource=configmaps,cause=429", 1, 3)
     add("lister", "list_ms", "kind=paged", 40, 10)
     add("lister", "list_objects", "kind=paged", 1000, 10)
+    add("lister", "list_bytes", "kind=paged", 400_000, 10)
+    add("lister", "list_bytes", "kind=get", 500, 10)
     add("lister", "list_failed", "kind=paged,code=429", 1, 2)
     parts.flush()
 
@@ -97,6 +99,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float | None]
         ("informer-delivery-p99-median", 10.0),
         ("list-paged-p99", 40.0),
         ("list-paged-objects", 1000.0),
+        ("list-paged-bytes", 400_000.0),
         ("list-paged-failed", 2.0),
         ("informer-cpu-busiest", 12.0),
         ("informer-snapshot-memory", 7e6 / 101),

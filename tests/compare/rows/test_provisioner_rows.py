@@ -63,6 +63,35 @@ def test_a_runs_claims_as_rows(tmp_path: Path) -> None:
     assert chart(run).to_dict() == {0.0: 0.0, 1.0: 0.0, 5.0: 40.0, 10.0: 100.0}
 
 
+def a_run_with(folder: Path, counts: dict[str, int]) -> Run:
+    """Requests of provisioners, by resource."""
+    record = RunRecord(folder, Manifest(name="r", started=START, arm="one"))
+    record.event("claims-progress", {"created": 1, "bound": 1, "deleted": 0}, t=START)
+    record.requests(
+        [
+            (START, "provisioner", "get", name, 200, "m", bucket_of(5000), count)
+            for name, count in counts.items()
+        ]
+    )
+    record.finish(Status.COMPLETED)
+    return Run(folder)
+
+
+@pytest.mark.parametrize(("kinds", "own"), [(8, 8), (9, 9), (10, 8), (12, 8)])
+def test_requests_by_verb_and_resource_add_up_to_all_that_were_sent(
+    tmp_path: Path, kinds: int, own: int
+) -> None:
+    run = a_run_with(tmp_path / "r", {f"kind{index}": 100 - index for index in range(kinds)})
+    other = a_run_with(tmp_path / "o", {"kind0": 5})
+    rows = [row for row in provisioner_rows([run, other]) if row.key.startswith("claim-requests-")]
+    assert [row.key for row in rows[:own]] == [f"claim-requests-get-kind{index}" for index in range(own)]
+    assert [row.key for row in rows[own:]] == ["claim-requests-others"] * (kinds > own)
+    assert sum(row.value(run) or 0 for row in rows) == run.sent(user="provisioner")
+    assert sum(row.value(other) or 0 for row in rows) == 5
+    if kinds == 10:
+        assert rows[-1].source == "all replicas: get kind8, get kind9"
+
+
 def test_a_run_without_claims_has_none(tmp_path: Path) -> None:
     run = Run(make_record(tmp_path / "k"))
     assert provisioner_rows([run]) == []

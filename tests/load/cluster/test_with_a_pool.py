@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gevent
 import msgspec
 import pytest
 import yaml
@@ -16,6 +17,7 @@ from harness.clusterloader import load_config
 from harness.load.cluster.cleanup import find, remove
 from harness.load.cluster.commands import cleanup, rbac, tokens
 from harness.load.cluster.errands import Errands
+from harness.load.cluster.foreignfaults import ForeignFaults
 from harness.load.cluster.members import NAMESPACE, SLICES, discover
 from harness.load.cluster.permissions import Rule, manifest, needed
 from harness.load.cluster.preflight import check_rights
@@ -23,8 +25,9 @@ from harness.load.labels import RUN_LABEL
 from harness.load.target import existing_target
 from harness.observe.record import read_table
 from harness.pool.emulated import EmulatedPool, PoolOptions
+from harness.pool.faults import PATH
 from harness.wire.errors import ConfigError
-from harness.wire.request import Response
+from harness.wire.request import Request, Response
 from tests.load.plays import TINY, Play
 
 pytestmark = pytest.mark.slow
@@ -209,6 +212,27 @@ def _unusable(admin: Errands) -> Errands:
             return Response(403, {}, b'{"message":"no"}')
 
     return Nobody()
+
+
+def test_faults_of_its_members_are_heard_of_whoever_ordered_them(admin: Errands) -> None:
+    heard: list[tuple[str, str, str]] = []
+    order = b'{"fault":{"kind":"goaway","chance":0.0}}'
+    begin = Request("faults", "POST", PATH, "faults", body=order, content_type="application/json")
+    faults = ForeignFaults(
+        admin.target, lambda event, _: heard.append((event["kind"], event["member"], event["fault"]))
+    )
+    try:
+        with gevent.Timeout(30):
+            for number, request in enumerate((begin, Request("faults", "DELETE", PATH, "faults")), 1):
+                answer = admin.ask(request)
+                assert isinstance(answer, Response)
+                assert answer.status == 200, answer.body
+                while len(heard) < number:
+                    gevent.sleep(0.01)
+    finally:
+        faults.stop()
+    name = admin.target.members[0].name
+    assert heard == [(kind, name, "goaway chance=0") for kind in ("fault-started", "fault-ended")]
 
 
 def test_exactly_what_a_run_made_is_removed(admin: Errands) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 from locust import User
 from locust.dispatch import UsersDispatcher
 
-from harness.load.workers.placement import StayingDispatcher
+from harness.load.workers.placement import StayingDispatcher, Workers, dismiss
 
 
 class Kubelets(User):
@@ -87,6 +88,32 @@ def test_they_go_to_a_newcomer_that_has_nothing() -> None:
     after = places(dispatcher, 21)
     assert total(after) == {"Kubelets": 20, "Scenario": 1}
     assert sum(after["c"].values()) == 10
+
+
+def test_each_loss_is_dispatched_anew() -> None:
+    """Locust replaces nobody while a dispatch is in progress."""
+    workers = [worker(name) for name in "abcd"]
+    dispatcher = StayingDispatcher(workers, CLASSES)
+    places(dispatcher, 41)
+    for gone in workers[:2]:
+        dispatcher.remove_worker(gone)
+        after = places(dispatcher, 41)
+        assert not dispatcher.dispatch_in_progress
+    assert set(after) == {"c", "d"}
+    assert total(after) == {"Kubelets": 40, "Scenario": 1}
+
+
+def test_one_that_was_given_up_for_its_silence_is_told_to_quit() -> None:
+    silent, left = worker("silent"), worker("left")
+    sent: list[Any] = []
+    clients = Workers()
+    clients["silent"] = silent  # one that leaves by itself is taken out by Locust before
+    runner = SimpleNamespace(clients=clients, server=SimpleNamespace(send_to_client=sent.append))
+    dispatcher = StayingDispatcher([silent, left], CLASSES, partial(dismiss, runner))
+    for found in [*clients.all, left]:  # as Locust does: in a loop over all
+        dispatcher.remove_worker(found)
+    assert [(message.type, message.node_id) for message in sent] == [("quit", "silent")]
+    assert not clients
 
 
 def test_another_dispatcher_begins_where_users_are() -> None:
