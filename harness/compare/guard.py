@@ -195,9 +195,7 @@ def _restarts(run: Run) -> int:
     """By each member's own start time; by the pool's word where a member has none."""
     started = run.frame("process_start_time_seconds")
     seen = sum(max(0, len(set(column.dropna())) - 1) for _, column in started.items())
-    told = sum(
-        e["kind"] == "process-restarted" and str(e["process"]).startswith("member") for e in run.events
-    )
+    told = sum(event["kind"] == "member-restarted" for event in run.events)
     return int(max(seen, told))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import gevent
 
+from harness.apiserver.faults.poolkinds import SILENCING
 from harness.clusterloader.messages import (
     MASTER,
     AnyMessage,
@@ -58,6 +59,8 @@ class Desk:
         self._rng = random.Random(f"{seed}/desk")
         self._commands: list[Command] = []
         self._restarts: dict[str, tuple[str, int]] = {}  # by member: who asked, under which number
+        self.away: set[str] = set()
+        """Members that ended unasked, or that a fault has taken away: nobody restarts these."""
         self.query: Callable[[Query], Queried] | None = None
         """Asks the run's Prometheus; blocks its greenlet."""
 
@@ -152,18 +155,26 @@ class Desk:
             why = "the target is no pool of this run's, whose apiservers it could end and start"
             self._reply(by, Restarted(number=number, unsupported=why))
             return
-        free = [name for name in self._members if name not in self._restarts]
+        free = [name for name in self._members if name not in self._restarts and name not in self.away]
         if not free:
-            self._reply(by, Restarted(number=number, error="every member is being restarted already"))
+            self._reply(by, Restarted(number=number, error="every member is away or being restarted"))
             return
         member = self._rng.choice(free)
         self._restarts[member] = (by, number)
         self._pool.send(RestartOrder(member, message.down_s, message.ready_timeout_s))
 
+    def disturbed(self, kind: str, event: dict[str, Any]) -> None:
+        """The pool tells of a fault."""
+        if event.get("fault_kind") in SILENCING:
+            change = self.away.discard if kind == "fault-ended" else self.away.add
+            change(str(event["member"]))
+
     def restarted(self, kind: str, event: dict[str, Any]) -> None:
         """The pool tells what became of a restart."""
         if kind == "member-ended":
             return
+        if kind == "member-restarted":
+            self.away.discard(str(event["member"]))
         by, number = self._restarts.pop(str(event["member"]), ("", 0))
         member, error = str(event["member"]), str(event.get("error", ""))
         done = Restarted(number=number, member=member, seconds=float(event["seconds"]), error=error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.documents.decoding import decode_struct
@@ -52,14 +52,21 @@ def add_informer_arguments(add: Callable[..., None]) -> None:
 
 def informers_of(parsed: argparse.Namespace) -> InformerPlan:
     """Raises ConfigError."""
-    crowds = [Crowd(**parse_fields(Crowd, [text], "--informers", "a crowd")) for text in parsed.informers]
     if not 0 <= parsed.audit_every < float("inf"):
         raise ConfigError(f"--audit-every {parsed.audit_every:g}: 0 or more seconds are needed")
+    return informer_plan(parsed.informers, parsed.lists, parsed.writer, parsed.audit_every)
+
+
+def informer_plan(
+    informers: Sequence[str], lists: str, writer: Sequence[str], audit_every_s: float = AUDIT_EVERY_S
+) -> InformerPlan:
+    """By the texts of the options of these names. Raises ConfigError."""
+    crowds = [Crowd(**parse_fields(Crowd, [text], "--informers", "a crowd")) for text in informers]
     return InformerPlan(
         crowds=tuple(crowds or (Crowd(),)),
-        lists=None if parsed.lists == "none" else read_mix(Path(parsed.lists)),
-        writer=WriterOptions(**parse_fields(WriterOptions, parsed.writer, "--writer", "the writer")),
-        audit_every_s=parsed.audit_every,
+        lists=None if lists == "none" else read_mix(Path(lists)),
+        writer=WriterOptions(**parse_fields(WriterOptions, writer, "--writer", "the writer")),
+        audit_every_s=audit_every_s,
     )
 
 

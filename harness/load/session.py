@@ -58,8 +58,9 @@ REFRESH_EVERY_S = 1.0
 CREDENTIALS = "swarmlet-credentials"
 """Locust's message from master to workers that carries fresh ones."""
 
-COMPONENT_EVENTS = ("component-ended", "component-restarted")
-"""Of a pool's kube-scheduler or kube-controller-manager: with another one, or for a second, a run goes on without."""
+REPLACED_EVENTS = ("component-ended", "component-restarted", "process-restarted")
+"""Of what the pool starts again itself: kube-scheduler, kube-controller-manager (with another one, or for a second, a
+run goes on without), a store that keeps what it has."""
 
 FAULT_EVENTS = ("fault-started", "fault-ended", "fault-failed")
 
@@ -248,7 +249,7 @@ class Session:
     def _start_target(self) -> Target:
         options = self.options
         if options.existing:
-            existing = prepare(options, self.work.config)
+            existing = prepare(options, self.work.config, informers=self.work.informers is not None)
             target = existing.target
             self._keep_fresh(existing.rotation, target)
             self.record.manifest.target = {
@@ -394,14 +395,18 @@ class Session:
         if not self.over:
             self._oversight.look()
 
-    def _process_exited(self, name: str, code: int) -> None:
+    def _process_exited(self, name: str, code: int, *, restarts: bool = False) -> None:
+        """`restarts`: the pool starts it again."""
         if self._finished or self.over:
             return
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         self.record.event("process-exited", {"process": name, "code": code})
+        self.desk.away.add(name)
         text = f"{name} ended unasked ({how})"
         without = ""
-        if name.startswith("member-") and len(self._target.members) > 1:
+        if restarts:
+            without = "until it is started again"
+        elif name.startswith("member-") and self.options.pool.members > 1:
             without = "with the other members"
         elif name == "scraper":
             without = "without its series"
@@ -416,11 +421,15 @@ class Session:
     def _pool_says(self, message: dict[str, Any]) -> None:
         kind = str(message.pop("kind", ""))
         if kind == "process-exited":
-            self._process_exited(str(message["process"]), int(message["code"]))
-        elif kind in COMPONENT_EVENTS:
+            restarts = bool(message.get("restarts"))
+            self._process_exited(str(message["process"]), int(message["code"]), restarts=restarts)
+        elif kind in REPLACED_EVENTS:
             self.tell(kind, message)
             if "pid" in message:
                 self._scraping.watch(str(message["process"]), int(message["pid"]))
+        elif kind == "process-failed":
+            self.tell(kind, message)
+            self._fail(f"{message['process']} could not be started again: {message['message']}")
         elif kind in RESTART_EVENTS:
             self.tell(kind, message)
             self.desk.restarted(kind, message)
@@ -436,6 +445,7 @@ class Session:
         kind = str(event["kind"])
         about = {key: value for key, value in event.items() if key != "kind"}
         self.tell(kind, about, self.record.wall() - age_s)
+        self.desk.disturbed(kind, event)
         if kind == "fault-failed":
             self._fault_failed(str(event["fault"]), str(event["member"]), str(event["error"]))
 

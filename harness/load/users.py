@@ -27,6 +27,7 @@ from harness.load.byclient import TransportsByClient
 from harness.load.context import NODE_GROUP, WorkerContext
 from harness.load.controllerarguments import ALONE, NAMES
 from harness.load.identity.rotation import renewal_of
+from harness.load.labels import labels_of
 from harness.load.scenarios import scenario_machine
 from harness.load.shell import Shell
 from harness.transport.pool import Transport
@@ -286,7 +287,8 @@ class ControllersUser(MachineUser):
         plan = context.plan.controllers
         provisioners = context.plan.provisioners
         elsewhere = () if provisioners is None else (provisioners.driver,)
-        options = ManagerOptions(names, plan.qps, plan.burst, elsewhere)
+        labels = tuple(labels_of(context.plan.run).items())
+        options = ManagerOptions(names, plan.qps, plan.burst, elsewhere, labels)
         manager = ControllerManager(options, context.rng("controller-manager"), context.epoch_s)
         transports = {
             INFORMERS: context.transport("kube-controller-manager", "system:kube-controller-manager"),

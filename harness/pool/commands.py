@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from harness.apiserver.faults.poolkinds import SILENCING, NetworkFault
@@ -109,7 +110,14 @@ def _besides(described: dict[str, Any]) -> Iterator[str]:
 def _happened(event: dict[str, Any]) -> None:
     match event.get("kind"):
         case "process-exited":
-            console.print(f"[red]{event['process']} ended unasked with code {event['code']}[/]")
+            again = ", and is started again" if event.get("restarts") else ""
+            console.print(f"[red]{event['process']} ended unasked with code {event['code']}{again}[/]")
+        case "process-restarted":
+            console.print(f"{event['process']} is back after {event['seconds']:.1f} s")
+        case "process-failed":
+            console.print(f"[red]{event['process']} could not be started again:[/]", escape(event["message"]))
+        case "member-restart-failed":
+            console.print(f"[red]{event['member']} could not be started again:[/]", escape(event["error"]))
         case "component-ended":
             console.print(f"{event['process']} ended with code {event['code']}, and is started again")
         case "fault-started":

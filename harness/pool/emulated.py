@@ -155,6 +155,7 @@ class PoolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     "max-requests-inflight: auto follows from modelled cores, which no real one has"
                 )
         else:
+            self.store.refuse_unused()
             FeatureGates.parse(self.feature_gates)
         check_address(self.host)
         if not 0 <= self.goaway_chance <= MAX_GOAWAY_CHANCE:

@@ -117,17 +117,20 @@ class EtcdCluster:
     @property
     def pids(self) -> dict[str, int]:
         """Of those that run, by name."""
-        return {name: self.pid(name) for name in self._processes}
+        started = dict(self._processes)
+        return {name: self.pid(name) for name, process in started.items() if "pid" in process.ready}
 
     def stop_member(self, name: str) -> None:
         """End one; the others go on, if they are a quorum."""
         self._processes.pop(name).stop()
 
-    def start_member(self, name: str) -> None:
+    def start_member(self, name: str) -> Process:
         """Start one again with the data it has. Does not wait until it is healthy."""
         member = next(member for member in self.members if member.name == name)
         self._launch(member)
-        self._processes[name].wait_ready()
+        started = self._processes[name]
+        started.wait_ready()
+        return started
 
     def process(self, name: str) -> Process:
         """Of a member, or its guardian, which has ended when it has. Raises ConfigError."""

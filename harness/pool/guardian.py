@@ -1,9 +1,9 @@
 """A program that is not ours, as a child that cannot outlive its parent: ``python -m harness.pool.guardian``.
 
 It is told what to run as `Guarded` on the first line of standard input, says ``{"ready": true, "pid": n}`` once that
-runs, and ends with its exit code. When standard input ends, or on SIGTERM, the program is asked to end, and killed when
-it does not; where the kernel can, it is killed with us too (prctl(2), PR_SET_PDEATHSIG). Nothing but the standard
-library and msgspec is imported: there may be many of these.
+runs, and ends with its exit code. On SIGTERM the program is asked to end, in its own time; when standard input ends it
+is told to with a signal of one's choice, and killed when it does not. Where the kernel can, it is killed with us too
+(prctl(2), PR_SET_PDEATHSIG). Nothing but the standard library and msgspec is imported: there may be many of these.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Guarded(msgspec.Struct, frozen=True):
-    """The program and its arguments, variables beside our own, and the signal that asks it to end."""
+    """The program and its arguments, variables beside our own, and the signal that ends it with its parent."""
 
     argv: list[str]
     environ: dict[str, str] = {}
@@ -44,7 +44,7 @@ def main() -> None:
         _say({"error": f"{guarded.argv[0]}: {error}"})
         sys.exit(2)
     _say({"ready": True, "pid": program.pid})
-    signal.signal(signal.SIGTERM, lambda number, frame: program.send_signal(guarded.stop_signal))
+    signal.signal(signal.SIGTERM, lambda number, frame: program.terminate())
     threading.Thread(
         target=_until_our_parent_is_gone, args=(program, guarded.stop_signal), daemon=True
     ).start()

@@ -8,6 +8,7 @@ alone, so a parent that crashes or is killed takes its children along, whatever 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import subprocess
@@ -21,6 +22,8 @@ from typing import IO, Any
 import msgspec
 
 from harness.wire.errors import ConfigError, SwarmletError
+
+logger = logging.getLogger("swarmlet")
 
 READY_WITHIN_S = 30.0
 STOP_WITHIN_S = 5.0
@@ -122,6 +125,8 @@ class Process:
         try:
             return self._popen.wait(within_s)
         except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.program_pid, signal.SIGKILL)  # before its guardian, which it must not outlive
             self._popen.kill()
             return self._popen.wait()
 
@@ -186,10 +191,17 @@ class Process:
             self._ready.set()
             for line in output:
                 if (message := _decoded(line)) and self._on_message is not None:
-                    self._on_message(message)
+                    self._tell(message)
         code = self._popen.wait()
         if self._on_exit is not None and not self.stopping:
             self._on_exit(self, code)
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        assert self._on_message is not None
+        try:
+            self._on_message(message)
+        except Exception:  # whoever listens is wrong; what the child says next must be heard all the same
+            logger.exception("what %s said could not be handled: %r", self.name, message)
 
 
 def _decoded(line: bytes) -> dict[str, Any]:

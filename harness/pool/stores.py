@@ -59,6 +59,16 @@ class StoreOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.data_dir:
             raise ConfigError("data-dir: an etcd that runs already keeps its data itself")
 
+    def refuse_unused(self) -> None:
+        """Raises ConfigError for what is said of an etcd that is not used."""
+        own = self.own_members is not None
+        if self.etcd_binary and not own:
+            raise ConfigError("etcd-binary: there is no --etcd-servers binary that it would be for")
+        for name in ("etcd_cafile", "etcd_certfile", "etcd_keyfile"):
+            if getattr(self, name) and (own or not self.etcd_servers):
+                word = name.replace("_", "-")
+                raise ConfigError(f"{word}: there is no --etcd-servers https://... that it would be for")
+
     @property
     def own_members(self) -> int | None:
         """How many members of etcd the pool starts. Raises ConfigError."""
@@ -128,9 +138,10 @@ class _Restarting:
         self._ending = threading.Event()
         self._lock = threading.Lock()  # between an end and a new beginning
 
-    def _ended(self, process: Process, code: int, again: Callable[[], object] | None) -> None:
+    def _ended(self, process: Process, code: int, again: Callable[[], Process] | None) -> None:
         """From the process's own thread."""
-        self._on_event({"kind": "process-exited", "process": process.name, "code": code})
+        exited = {"kind": "process-exited", "process": process.name, "code": code}
+        self._on_event({**exited, "restarts": again is not None})
         process.stop()  # what is left of it
         if again is None or self._ending.wait(RESTART_S):
             return
@@ -139,12 +150,13 @@ class _Restarting:
             with self._lock:
                 if self._ending.is_set():
                     return
-                again()
+                pid = again().program_pid
         except SwarmletError as error:
             self._on_event({"kind": "process-failed", "process": process.name, "message": str(error)})
             return
         took_s = round(time.monotonic() - started_s, 3)
-        self._on_event({"kind": "process-restarted", "process": process.name, "seconds": took_s})
+        about = {"process": process.name, "pid": pid, "seconds": took_s}
+        self._on_event({"kind": "process-restarted", **about})
 
 
 class EmbeddedStore(_Restarting):
@@ -197,9 +209,13 @@ class EmbeddedStore(_Restarting):
         return {"kind": "embedded", **(kept if self._config.data_dir else {})}
 
     def _exited(self, process: Process, code: int) -> None:
-        self._ended(
-            process, code, self.start if self._config.data_dir and process.ready.get("ready") else None
-        )
+        keeps = self._config.data_dir and process.ready.get("ready")
+        self._ended(process, code, self._again if keeps else None)
+
+    def _again(self) -> Process:
+        self.start()
+        assert self._process is not None
+        return self._process
 
 
 class OwnEtcd(_Restarting):

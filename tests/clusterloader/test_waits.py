@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from harness.clusterloader.measurements import METHODS
+from harness.clusterloader.measurements.base import Params
 from harness.wire import rfc3339
 from harness.wire.paths import RequestInfo
 from harness.wire.request import Request, Response
@@ -442,3 +444,36 @@ def test_the_slo_is_asked_for_a_window_with_its_limits(write: Write) -> None:
         "single_resource_s": 2.0,
         "custom_s": {"leases||PUT|namespace": 0.5},
     }
+
+
+# ---- what is looked at -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("method", "params", "reads"),
+    [
+        ("WaitForAvailablePVs", {}, ["persistentvolumes"]),
+        ("WaitForBoundPVCs", {}, ["persistentvolumeclaims"]),
+        ("WaitForNodes", {}, ["nodes"]),
+        ("WaitForFinishedJobs", {"action": "start"}, ["jobs.batch"]),
+        ("ServiceCreationLatency", {"action": "start"}, ["services"]),
+        ("ServiceCreationLatency", {"checkIngress": True}, ["services", "ingresses.networking.k8s.io"]),
+        ("WaitForControlledPodsRunning", {"action": "gather"}, []),
+        (
+            "WaitForControlledPodsRunning",
+            {"apiVersion": "apps/v1", "kind": "Deployment"},
+            ["deployments.apps", "pods", "replicasets.apps"],
+        ),
+        (
+            "WaitForControlledPodsRunning",
+            {"apiVersion": "apps/v1", "kind": "DaemonSet"},
+            ["daemonsets.apps", "pods", "nodes"],
+        ),
+        (
+            "WaitForGenericK8sObjects",
+            {"objectGroup": "e.io", "objectVersion": "v1", "objectResource": "widgets"},
+            ["widgets.e.io"],
+        ),
+        ("Sleep", {"duration": "1s"}, []),
+    ],
+)
+def test_each_method_says_what_it_looks_at(method: str, params: dict[str, Any], reads: list[str]) -> None:
+    assert [str(ref) for ref in METHODS[method].reads(Params(params))] == reads

@@ -112,7 +112,7 @@ def test_seeds_are_compared_over_all_samples(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "what"),
     [
-        ("process-restarted", "restarts of apiservers"),
+        ("member-restarted", "restarts of apiservers"),
         ("process-exited", "processes that ended unasked"),
         ("worker-lost", "processes that ended unasked"),
         ("fault-started", "faults"),

@@ -25,6 +25,7 @@ from tests.conftest import DATA
 
 ROOT = Path(__file__).parent.parent.parent
 TINY = str(DATA / "scenarios" / "tiny.yaml")
+DEPLOYED = str(DATA / "scenarios" / "deployed.yaml")
 REST = ("--scenario", "none", "--cores", "host")
 WITHIN_S = 240.0
 

@@ -172,13 +172,28 @@ def test_a_member_of_the_pool_is_restarted_and_its_end_told(world: World) -> Non
     assert world.runner.sent == [("a", MASTER, again)]
 
 
+def test_no_member_is_restarted_that_a_fault_has_taken_away(world: World) -> None:
+    pool = Pool()
+    world.desk.use_pool(pool, ("member-0", "member-1", "member-2"))  # type: ignore[arg-type]
+    world.desk.away.add("member-2")  # it ended unasked
+    paused = {"member": "member-1", "fault_kind": "pause"}
+    world.desk.disturbed("fault-started", paused)
+    world.desk.disturbed("fault-started", {"member": "member-0", "fault_kind": "goaway"})
+    for number in (1, 2):
+        world.say(msgspec.structs.replace(ORDER, number=number))
+    assert [order.member for order in pool.orders] == ["member-0"]
+    world.desk.disturbed("fault-ended", paused)
+    world.say(msgspec.structs.replace(ORDER, number=3))
+    assert [order.member for order in pool.orders] == ["member-0", "member-1"]
+
+
 def test_each_restart_is_of_a_member_that_is_not_being_restarted(world: World) -> None:
     pool = Pool()
     world.desk.use_pool(pool, ("member-0", "member-1"))  # type: ignore[arg-type]
     for number in (1, 2, 3):
         world.say(msgspec.structs.replace(ORDER, number=number))
     assert {order.member for order in pool.orders} == {"member-0", "member-1"}
-    busy = Restarted(number=3, error="every member is being restarted already")
+    busy = Restarted(number=3, error="every member is away or being restarted")
     assert world.runner.sent == [("a", MASTER, busy)]
     failed = {"member": pool.orders[0].member, "seconds": 9.0, "error": "not ready"}
     world.desk.restarted("member-restart-failed", failed)

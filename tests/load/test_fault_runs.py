@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.load.plays import TINY, Outcome, Play
+from harness.observe.record import read_manifest
+from tests.apiserver.store.test_store_contract import a_real_etcd
+from tests.load.plays import TINY, Outcome, Play, kill
 from tests.pool.balancer import standin
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -18,13 +20,24 @@ STEP = "create objects"
 
 def killed_while_informers_watch(folder: Path) -> Outcome:
     """One of two members is killed and comes back, while every connection to the other is slow; then the other is."""
-    quiet = ("--cores", "host", "--writer", "objects=60,rate=20", "--informers", "count=4", "-t", "13s")
+    quiet = ("--cores", "host", "--writer", "objects=60,rate=20", "--informers", "count=4", "-t", "20s")
     faults = (
         *("--fault", "kill member=member-1 for=1s at=1s"),
         *("--fault", "link between=clients,member-0 latency=5ms rate=50mbit drop=0.1% at=1s for=3s"),
         *("--fault", "kill member=member-0 for=500ms at=8s"),
     )
     return Play(folder, *quiet, "--members", "2", *faults, locustfile="informers").end()
+
+
+def killed_from_outside(folder: Path) -> Outcome:
+    """One of three etcds and one of three members, by somebody whom no scenario knows."""
+    quiet = ("--cores", "host", "--writer", "objects=60,rate=20", "--informers", "count=4", "-t", "25s")
+    etcd = ("--etcd-servers", "binary=3", "--etcd-binary", a_real_etcd())
+    play = Play(folder, *quiet, "--members", "3", *etcd, locustfile="informers")
+    play.wait_for_event("informers-synced")
+    kill(read_manifest(folder).target["processes"]["etcd-1"])
+    kill(play.pid_of("member-1"))
+    return play.end()
 
 
 def behind_a_balancer(folder: Path) -> Outcome:
@@ -38,7 +51,12 @@ def no_such_step(folder: Path) -> Outcome:
     return Play(folder, "--scenario", TINY, "--fault", "kill member=member-0 step=create").end()
 
 
-PLAYS: list[Callable[[Path], Outcome]] = [killed_while_informers_watch, behind_a_balancer, no_such_step]
+PLAYS: list[Callable[[Path], Outcome]] = [
+    killed_while_informers_watch,
+    killed_from_outside,
+    behind_a_balancer,
+    no_such_step,
+]
 Outcomes = Callable[[Callable[[Path], Outcome]], Outcome]
 
 
@@ -76,6 +94,19 @@ def test_its_record_tells_the_story_of_each_fault(outcomes: Outcomes) -> None:
     assert ended == [("member-1", -9), ("member-0", -9)]
     assert [event["member"] for event in outcome.events("member-restarted")] == ["member-1", "member-0"]
     assert "invalid" not in outcome.marks.replace("(invalid: False)", "").replace("host could not", "")
+
+
+def test_an_etcd_and_a_member_that_are_killed_lose_nothing_and_are_told(outcomes: Outcomes) -> None:
+    outcome = outcomes(killed_from_outside)
+    assert (outcome.code, outcome.left, outcome.manifest.status) == (1, [], "completed"), outcome.output
+    assert "etcd-1 ended unasked (exit code 137) (invalid: True)" in outcome.marks
+    assert "member-1 ended unasked (signal 9) (invalid: True)" in outcome.marks
+    assert {event["process"] for event in outcome.events("process-exited")} == {"etcd-1", "member-1"}
+    assert [event["process"] for event in outcome.events("process-restarted")] == ["etcd-1"]
+    checked = outcome.manifest.results["informers"]["checked"]
+    assert checked.get("violations", 0) == checked["undecided"] == checked["unsynced"] == 0, checked
+    assert checked["compared"] >= 4
+    assert "Traceback" not in outcome.output
 
 
 def test_clients_behind_a_balancer_see_one_address_and_members_are_scraped(outcomes: Outcomes) -> None:

@@ -83,7 +83,9 @@ def test_informers_beside_kubelets_in_several_processes_are_found_right(outcomes
     results = outcome.manifest.results
     assert results["scenario"] == "Success"
     checked = results["informers"]["checked"]
-    assert checked.get("violations", 0) == checked["undecided"] == checked["unsynced"] == 0
+    assert checked.get("violations", 0) == checked["unsynced"] == 0
+    told = "what informers were told could not be compared at the end" in outcome.marks
+    assert told == bool(checked["undecided"]), "on a busy machine some may not have heard of the last event"
     assert checked["compared"] > 10
     assert len(outcome.events("informers-checked")) == 2
     assert len(outcome.events("informers-synced")) == 2

@@ -23,17 +23,20 @@ import pytest
 import yaml
 
 from harness.apiserver.auth.accounttokens import AccountTokens, Ref
+from harness.compare.run import Run
 from harness.observe.record import read_table
 from harness.pool.emulated import EmulatedPool, PoolOptions
 from harness.pool.stores import StoreOptions
 from tests.cutting import CuttingProxy
-from tests.load.plays import TINY, Outcome, Play
+from tests.load.plays import DEPLOYED, TINY, Outcome, Play
 
 pytestmark = pytest.mark.slow
 
 KUBELETS = 5  # as `plays.command` has it
 WATCHES = 5  # of a kubelet without pods: its node, services, CSI drivers, runtime classes, pods
 CUT_EVERY_S = 5.0
+MADE_ONCE = ("nodes", "csinodes", "leases")
+"""By kubelets, in the first seconds: what members count long before their last scrape, and nobody else makes."""
 
 
 @dataclass
@@ -50,7 +53,7 @@ def http1(folder: Path) -> Outcome:
 def goaway(folder: Path) -> Outcome:
     arguments = (
         "--scenario",
-        TINY,
+        DEPLOYED,
         "--cores",
         "host",
         "-t",
@@ -169,6 +172,15 @@ def assert_counted_once(outcome: Outcome) -> None:
     assert "Traceback" not in outcome.output
     entries = json.loads(outcome.record.with_suffix(".json").read_text())
     assert outcome.requests == sum(entry["num_requests"] for entry in entries)
+    for resource in MADE_ONCE:
+        assert answered(outcome, "create", resource, 201) == counted_by_members(outcome, resource)
+
+
+def counted_by_members(outcome: Outcome, resource: str) -> int:
+    """Objects of a kind that were made since the members began, by their own count."""
+    where = {"verb": "POST", "resource": resource, "code": "201"}
+    frame = Run(outcome.record).frame("apiserver_request_total", where)
+    return int(frame.ffill().iloc[-1].sum())
 
 
 def answered(outcome: Outcome, verb: str, name: str, code: int) -> int:
@@ -200,6 +212,9 @@ def test_goaway_moves_connections_and_nothing_else(results: Callable[[Any], Any]
     assert counts["redialled"] <= counts["goaway"]
     assert "lost" not in counts
     assert answered(outcome, "create", "nodes", 201) == KUBELETS
+    for mounted in ("secrets", "configmaps"):
+        opened = sum(answered(outcome, verb, mounted, 200) for verb in ("watch", "watchlist"))
+        assert opened >= KUBELETS, f"pods of each node have {mounted}"
 
 
 def test_every_kubelet_comes_back_after_every_cut(results: Callable[[Any], Any]) -> None:

@@ -135,6 +135,39 @@ def test_a_process_that_others_replace_does_not_end_the_run(
     assert "process-exited" in kinds(session)
 
 
+def test_a_store_that_is_started_again_does_not_end_the_run(make: Makes) -> None:
+    session = make()
+    session._pool_says({"kind": "process-exited", "process": "etcd-1", "code": -9, "restarts": True})
+    session._pool_says({"kind": "process-restarted", "process": "etcd-1", "pid": 12, "seconds": 0.5})
+    assert not session.over
+    session.tell("scenario-ended", {"failures": [], "violations": []})
+    assert ended(session) == ("completed", 1, [("etcd-1 ended unasked (signal 9)", True)])
+    told = [event for event in read_events(session.options.record) if event["kind"].startswith("process-")]
+    assert [(event["kind"], event["process"]) for event in told] == [
+        ("process-exited", "etcd-1"),
+        ("process-restarted", "etcd-1"),
+    ]
+
+
+def test_one_that_cannot_be_started_again_ends_it(make: Makes) -> None:
+    session = make()
+    session._pool_says({"kind": "process-exited", "process": "store", "code": 1, "restarts": True})
+    session._pool_says({"kind": "process-failed", "process": "store", "message": "FORMAT is missing"})
+    assert session.over
+    marks = [
+        ("store ended unasked (exit code 1)", True),
+        ("store could not be started again: FORMAT is missing", True),
+    ]
+    assert ended(session) == ("failed", 1, marks)
+
+
+def test_a_member_may_end_before_the_pool_is_announced(make: Makes) -> None:
+    session = make(members=3)
+    del session._target
+    session._pool_says({"kind": "process-exited", "process": "member-1", "code": -9})
+    assert not session.over
+
+
 def test_an_exit_code_is_told_from_a_signal(make: Makes) -> None:
     session = make()
     session._pool_says({"kind": "process-exited", "process": "store", "code": 3})

@@ -18,6 +18,7 @@ from harness.clusterloader.measurements.base import (
     Call,
     MeasurementError,
     Outcome,
+    Params,
     Selector,
     unknown_action,
 )
@@ -42,6 +43,19 @@ _SYNC_TIMEOUT_S = 60.0  # defaultSyncTimeout
 _REPLICA_SETS = ResourceRef("apps", "v1", "replicasets")
 _SYNC_CHECK_S = 0.05
 _SHOWN = 5  # controllers that a message names
+
+
+def controlled(params: Params) -> list[ResourceRef]:
+    """What a start looks at; other actions look at nothing more."""
+    kind = params.text("kind", "")
+    if not kind:
+        return []
+    refs = [kind_of(params.text("apiVersion"), kind).ref, PODS]
+    if kind == DAEMON_SET:
+        refs.append(NODES)
+    if kind == DEPLOYMENT:
+        refs.append(_REPLICA_SETS)
+    return refs
 
 
 class WaitForControlledPodsRunning:

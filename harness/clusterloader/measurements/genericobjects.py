@@ -89,9 +89,7 @@ class _Counts:
 class WaitForGenericK8sObjects:
     async def execute(self, call: Call) -> Outcome:
         params = call.params
-        ref = ResourceRef(
-            params.text("objectGroup"), params.text("objectVersion"), params.text("objectResource")
-        )
+        ref = object_ref(params)
         wanted = _wanted(params, call.prefix)
         timeout_s = params.duration("timeout", _TIMEOUT_S)
         counts = _Counts(wanted)
@@ -120,6 +118,13 @@ class WaitForGenericK8sObjects:
 
     def dispose(self) -> None:
         """Its informer ends with the call."""
+
+
+def object_ref(params: Params) -> ResourceRef:
+    """What is waited for."""
+    return ResourceRef(
+        params.text("objectGroup"), params.text("objectVersion"), params.text("objectResource")
+    )
 
 
 def _wanted(params: Params, prefix: str) -> _Wanted:

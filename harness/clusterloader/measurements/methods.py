@@ -6,18 +6,19 @@ lacks a parameter or has one of another type, which upstream finds out when the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple
 
+from harness.client.requests import NODES, PODS, ResourceRef
 from harness.clusterloader.measurements.apiavailability import APIAvailability
 from harness.clusterloader.measurements.apiresponsiveness import APIResponsiveness
 from harness.clusterloader.measurements.base import Measurement, Params, unknown_action
 from harness.clusterloader.measurements.ciliumendpoints import CiliumEndpoints
 from harness.clusterloader.measurements.containerrestarts import ContainerRestarts
-from harness.clusterloader.measurements.controlledpods import WaitForControlledPodsRunning
+from harness.clusterloader.measurements.controlledpods import WaitForControlledPodsRunning, controlled
 from harness.clusterloader.measurements.exec import Exec
-from harness.clusterloader.measurements.finishedjobs import WaitForFinishedJobs
-from harness.clusterloader.measurements.genericobjects import WaitForGenericK8sObjects
+from harness.clusterloader.measurements.finishedjobs import JOBS, WaitForFinishedJobs
+from harness.clusterloader.measurements.genericobjects import WaitForGenericK8sObjects, object_ref
 from harness.clusterloader.measurements.genericquery import GenericQueries, queries_of
 from harness.clusterloader.measurements.joblifecycle import JobLifecycleLatency
 from harness.clusterloader.measurements.latencyqueries import (
@@ -32,13 +33,13 @@ from harness.clusterloader.measurements.runningpods import WaitForRunningPods
 from harness.clusterloader.measurements.schedulerqueries import SchedulingMetrics
 from harness.clusterloader.measurements.schedulerqueries import SchedulingThroughput as PrometheusThroughput
 from harness.clusterloader.measurements.schedulingthroughput import SchedulingThroughput
-from harness.clusterloader.measurements.servicecreation import ServiceCreationLatency
+from harness.clusterloader.measurements.servicecreation import ServiceCreationLatency, services_and_ingresses
 from harness.clusterloader.measurements.sleep import Sleep
 from harness.clusterloader.measurements.slomeasurement import SLOMeasurement
 from harness.clusterloader.measurements.systempods import SystemPodMetrics
 from harness.clusterloader.measurements.testmetrics import TestMetrics
 from harness.clusterloader.measurements.timer import Timer
-from harness.clusterloader.measurements.volumes import WaitForAvailablePVs, WaitForBoundPVCs
+from harness.clusterloader.measurements.volumes import CLAIMS, VOLUMES, WaitForAvailablePVs, WaitForBoundPVCs
 from harness.clusterloader.measurements.waitfornodes import WaitForNodes
 from harness.clusterloader.measurements.windowsusage import WindowsResourceUsage
 
@@ -62,11 +63,21 @@ class Takes(NamedTuple):
                 getattr(params, kind)(name)
 
 
+Reads = Callable[[Params], Iterable[ResourceRef]]
+
+
+def reading(*refs: ResourceRef) -> Reads:
+    """Always these."""
+    return lambda params: refs
+
+
 class Method(NamedTuple):
-    """How a measurement is made, and its actions; one that has no actions takes what stands under ""."""
+    """How a measurement is made, and its actions; one that has no actions takes what stands under "". `reads` is what
+    a call with such parameters lists and watches."""
 
     make: Callable[[], Measurement]
     actions: Mapping[str, Takes]
+    reads: Reads = reading()
 
     def check(self, params: Params) -> None:
         """Raises MeasurementError where a call with these parameters cannot be done."""
@@ -182,6 +193,7 @@ METHODS: dict[str, Method] = {
     "JobLifecycleLatency": Method(
         JobLifecycleLatency,
         {"start": Takes({}, _SELECT), "gather": Takes({}, {"timeout": "duration"})},
+        reading(JOBS),
     ),
     "PodStartupLatency": Method(
         PodStartupLatency,
@@ -198,6 +210,7 @@ METHODS: dict[str, Method] = {
             ),
             "gather": Takes({}, {"schedulerName": "text"}),
         },
+        reading(PODS),
     ),
     "RestartApiserver": Method(
         RestartApiserver, {"": Takes({}, {"downSeconds": "integer", "readyTimeout": "duration"})}
@@ -208,6 +221,7 @@ METHODS: dict[str, Method] = {
             "start": Takes({}, {**_SELECT, "measurmentInterval": "duration"}),
             "gather": Takes({}, {"threshold": "number", "enableViolations": "boolean"}),
         },
+        reading(PODS),
     ),
     "ServiceCreationLatency": Method(
         ServiceCreationLatency,
@@ -217,11 +231,13 @@ METHODS: dict[str, Method] = {
             "waitForDeletion": _NOTHING,
             "gather": _NOTHING,
         },
+        services_and_ingresses,
     ),
     "Sleep": Method(Sleep, {"": Takes({"duration": "duration"})}),
     "SystemPodMetrics": Method(
         SystemPodMetrics,
         {"start": _NOTHING, "pause": _NOTHING, "unpause": _NOTHING, "gather": _NOTHING},
+        reading(PODS),
     ),
     "TestMetrics": Method(
         TestMetrics,
@@ -231,6 +247,7 @@ METHODS: dict[str, Method] = {
             "unpauseSystemPodMetrics": _NOTHING,
             "gather": _NOTHING,
         },
+        reading(PODS),
     ),
     "Timer": Method(
         Timer,
@@ -239,10 +256,12 @@ METHODS: dict[str, Method] = {
     "WaitForAvailablePVs": Method(
         WaitForAvailablePVs,
         {"": Takes({"desiredPVCount": "integer", "provisioner": "text"}, {**_SELECT, "timeout": "duration"})},
+        reading(VOLUMES),
     ),
     "WaitForBoundPVCs": Method(
         WaitForBoundPVCs,
         {"": Takes({"desiredPVCCount": "integer"}, {**_SELECT, "timeout": "duration"})},
+        reading(CLAIMS),
     ),
     "WaitForControlledPodsRunning": Method(
         WaitForControlledPodsRunning,
@@ -259,10 +278,12 @@ METHODS: dict[str, Method] = {
             "gather": Takes({}, {"syncTimeout": "duration"}),
             "stop": _NOTHING,
         },
+        controlled,
     ),
     "WaitForFinishedJobs": Method(
         WaitForFinishedJobs,
         {"start": Takes({}, _SELECT), "gather": Takes({}, {"timeout": "duration"})},
+        reading(JOBS),
     ),
     "WaitForGenericK8sObjects": Method(
         WaitForGenericK8sObjects,
@@ -284,6 +305,7 @@ METHODS: dict[str, Method] = {
                 },
             )
         },
+        lambda params: (object_ref(params),),
     ),
     "WaitForNodes": Method(
         WaitForNodes,
@@ -293,6 +315,7 @@ METHODS: dict[str, Method] = {
                 {**_SELECT, "timeout": "duration", "refreshInterval": "duration"},
             )
         },
+        reading(NODES),
     ),
     "WaitForRunningPods": Method(
         WaitForRunningPods,
@@ -302,6 +325,7 @@ METHODS: dict[str, Method] = {
                 {**_SELECT, "timeout": "duration", "refreshInterval": "duration", "isFatal": "boolean"},
             )
         },
+        reading(PODS),
     ),
     **PROMETHEUS,
 }

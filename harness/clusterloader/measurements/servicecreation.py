@@ -14,6 +14,7 @@ from harness.clusterloader.measurements.base import (
     Call,
     MeasurementError,
     Outcome,
+    Params,
     Result,
     Selector,
     unknown_action,
@@ -72,6 +73,11 @@ class ServiceView(msgspec.Struct, gc=False):
 decode_service: Decode = decoder_for(ServiceView)
 
 
+def services_and_ingresses(params: Params) -> list[ResourceRef]:
+    """What a start looks at."""
+    return [SERVICES, INGRESSES] if params.boolean("checkIngress", False) else [SERVICES]
+
+
 class ServiceCreationLatency:
     def __init__(self) -> None:
         self._informers: list[Informer] = []
@@ -105,9 +111,7 @@ class ServiceCreationLatency:
         namespace, labels, fields = Selector.of(params)
         self._timeout_s = params.duration("waitTimeout", _TIMEOUT_S)
         call.skip("ServiceCreationLatency reachability", "needs a container to call the service from")
-        resources = [(SERVICES, "")]
-        if params.boolean("checkIngress", False):
-            resources.append((INGRESSES, _INGRESS))
+        resources = [(ref, _INGRESS if ref is INGRESSES else "") for ref in services_and_ingresses(params)]
         self._informers = [
             runtime.watch(
                 ref,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any, ClassVar
 
@@ -31,6 +32,7 @@ class Hub:
         self.out: Out = []
         self.informers: dict[tuple[str, str], Informer] = {}
         self.provisioned_elsewhere: frozenset[str] = frozenset()
+        self.labels: Mapping[str, str] = {}
 
     def informer(self, ref: ResourceRef, *, metadata_only: bool = False) -> Informer:
         """The shared informer of a resource, made where nobody asked for it before."""

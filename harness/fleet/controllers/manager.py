@@ -36,6 +36,8 @@ class ManagerOptions:
     """Tokens of its bucket; kube-api-burst."""
     provisioned_elsewhere: tuple[str, ...] = ()
     """Drivers that have a provisioner of their own: their volumes are neither made nor deleted here."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """On volumes, which belong to nothing that is removed after a run."""
 
 
 def manager_limiters(options: ManagerOptions) -> dict[str, TokenBucket | None]:
@@ -55,6 +57,7 @@ class ControllerManager:
     def __init__(self, options: ManagerOptions, rng: Random, epoch_s: float) -> None:
         self._hub = Hub(rng, epoch_s)
         self._hub.provisioned_elsewhere = frozenset(options.provisioned_elsewhere)
+        self._hub.labels = dict(options.labels)
         self._controllers: dict[str, Controller] = {}
         for name in options.controllers:
             self._controllers[name] = _class_of(name)(self._hub)

@@ -11,6 +11,8 @@ Keys: ``claim|namespace/name``, ``volume|name``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from harness.client.requests import ResourceRef
 from harness.client.store import Change
 from harness.fleet.controllers.api import CLAIMS, STORAGECLASSES, VOLUMES, Steps, SyncError, call, call_all
@@ -243,7 +245,7 @@ class VolumeBinder(Controller):
         self.recorder.normal(claim, "ExternalProvisioning", text)
         if provisioner in self.hub.provisioned_elsewhere:
             return
-        yield from call(self.create(VOLUMES, None, _provisioned(claim, found)))
+        yield from call(self.create(VOLUMES, None, _provisioned(claim, found, self.hub.labels)))
 
     # ---- volumes -----------------------------------------------------------------------------------------------------
     def _sync_volume(self, name: str) -> Steps[None]:
@@ -309,16 +311,19 @@ def _is_for(reference: Object, claim: Object) -> bool:
     return not reference.get("uid") or bool(reference["uid"] == metadata["uid"])
 
 
-def _provisioned(claim: Object, found: Object) -> Object:
+def _provisioned(claim: Object, found: Object, labels: Mapping[str, str]) -> Object:
     """What a CSI provisioner makes."""
     spec = claim["spec"]
+    metadata: Object = {
+        "name": f"pvc-{claim['metadata']['uid']}",
+        "annotations": {PROVISIONED_BY: found["provisioner"]},
+    }
+    if labels:
+        metadata["labels"] = dict(labels)
     return {
         "kind": "PersistentVolume",
         "apiVersion": "v1",
-        "metadata": {
-            "name": f"pvc-{claim['metadata']['uid']}",
-            "annotations": {PROVISIONED_BY: found["provisioner"]},
-        },
+        "metadata": metadata,
         "spec": {
             "capacity": {"storage": spec["resources"]["requests"]["storage"]},
             "accessModes": spec.get("accessModes") or ["ReadWriteOnce"],

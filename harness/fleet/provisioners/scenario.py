@@ -50,6 +50,12 @@ from harness.wire.request import Request
 ACCOUNT = "system:serviceaccount:kube-system:csi-provisioner"
 """Who the provisioners are; the scenario gives it its rights."""
 ACCOUNT_GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system")
+RIGHTS = (
+    ("", ("events", "nodes", "persistentvolumes", "persistentvolumeclaims")),
+    ("storage.k8s.io", ("csinodes", "storageclasses", "volumeattachments")),
+    ("coordination.k8s.io", ("leases",)),
+)
+"""API groups and resources of ep/deploy/kubernetes/rbac.yaml, of which verbs do not matter here."""
 PROGRESS_S = 1.0
 KEPT_FAILURES = 20
 _IN_FLIGHT = 100  # creations and deletions at once, as a client without a limit would have few more of
@@ -390,16 +396,8 @@ def _namespace(options: ClaimsOptions) -> Request:
 
 
 def _rights(options: ClaimsOptions) -> list[Request]:
-    """What ep/deploy/kubernetes/rbac.yaml lists, of which verbs do not matter here."""
     group, name = "rbac.authorization.k8s.io", "swarmlet-csi-provisioner"
-    rules = [
-        {"apiGroups": [api], "resources": resources, "verbs": ["*"]}
-        for api, resources in (
-            ("", ["events", "nodes", "persistentvolumes", "persistentvolumeclaims"]),
-            ("storage.k8s.io", ["csinodes", "storageclasses", "volumeattachments"]),
-            ("coordination.k8s.io", ["leases"]),
-        )
-    ]
+    rules = [{"apiGroups": [api], "resources": resources, "verbs": ["*"]} for api, resources in RIGHTS]
     role = ResourceRef(group, "v1", "clusterroles")
     binding = ResourceRef(group, "v1", "clusterrolebindings")
     _, _, namespace, account = ACCOUNT.split(":")

@@ -29,6 +29,20 @@ def rbac(
     controllers: Annotated[
         bool, typer.Option("--controllers", help="the cluster has no scheduler or controllers of its own")
     ] = False,
+    kube_proxy: Annotated[bool, typer.Option("--kube-proxy", help="the fleet has kube_proxy=true")] = False,
+    provisioners: Annotated[
+        bool, typer.Option("--provisioners", help="the run is one of locustfiles/provisioners.py")
+    ] = False,
+    informers: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="of a run of locustfiles/informers.py, as that takes it (resource=pods); may be repeated"
+        ),
+    ] = None,
+    lists: Annotated[str, typer.Option(help="with --informers: the file of the run's --lists")] = "none",
+    writer: Annotated[
+        list[str] | None, typer.Option(help="with --informers: as the run takes it (resource=secrets)")
+    ] = None,
     subject: Annotated[
         str, typer.Option(help="who runs it: a user, or NAMESPACE:NAME of a service account")
     ] = "",
@@ -36,13 +50,26 @@ def rbac(
     """Print the ClusterRole and its binding that a run on an existing cluster needs."""
     from harness.clusterloader import load_config
     from harness.load.cluster.permissions import manifest, needed
+    from harness.load.controllerarguments import NAMES
+    from harness.load.informerarguments import informer_plan
     from harness.load.scenarios import find_scenario
 
     if identity not in _IDENTITIES:
         raise ConfigError(f"--identity {identity}: allowed are {', '.join(_IDENTITIES)}")
     path = find_scenario(scenario)
     config = load_config(path, 1, (), os.environ) if path else None
-    rules = needed(identity, own_authority=own_ca, controllers=controllers, config=config)
+    if not informers and (writer or lists != "none"):
+        raise ConfigError("rbac: --lists and --writer are of a run with --informers")
+    rules = needed(
+        identity,
+        own_authority=own_ca,
+        kube_proxy=kube_proxy,
+        scheduler=controllers,
+        controllers=NAMES if controllers else (),
+        provisioners=provisioners,
+        informers=informer_plan(informers, lists, writer or ()) if informers else None,
+        config=config,
+    )
     print(manifest(rules, subject), end="")
 
 

@@ -7,7 +7,7 @@ paths; its group of rows says what it is for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 
 import msgspec
@@ -15,9 +15,19 @@ import yaml
 
 from harness.clusterloader import Config
 from harness.clusterloader.kinds import kind_of_object
+from harness.clusterloader.measurements import METHODS
+from harness.clusterloader.measurements.base import Params
+from harness.fleet.controllers.registry import CONTROLLERS
+from harness.fleet.informers.options import NAMESPACE
+from harness.fleet.informers.writer import READERS
+from harness.fleet.kubeproxy import USER as KUBE_PROXY
+from harness.fleet.provisioners.scenario import ACCOUNT as PROVISIONER
+from harness.fleet.provisioners.scenario import RIGHTS as PROVISIONER_RIGHTS
 from harness.load.identity.signing import SIGNER
+from harness.load.informerplan import InformerPlan
 
 ROLE = "swarmlet-run"
+PROVISIONERS, INFORMERS = "provisioners and their claims", "informers"
 
 _ALWAYS = """
   get | /metrics /readyz /version
@@ -39,10 +49,17 @@ _APPROVE = f"""
   update | certificates.k8s.io | certificatesigningrequests/approval
   approve | certificates.k8s.io | signers | {SIGNER}
 """
-_CONTROLLERS = """
-  impersonate | | users
+_ACCOUNT = """
   impersonate | | groups | system:serviceaccounts system:serviceaccounts:kube-system
-  impersonate | | serviceaccounts | service-account-controller root-ca-cert-publisher namespace-controller | kube-system
+  impersonate | | serviceaccounts | {} | kube-system
+"""
+_MAKING_ROOM = """
+  create | | namespaces
+  create | rbac.authorization.k8s.io | clusterroles clusterrolebindings
+"""
+_INFORMER_ACCOUNTS = f"""
+  impersonate | | groups | system:serviceaccounts {READERS}
+  impersonate | | serviceaccounts | | {NAMESPACE}
 """
 _SCENARIO = """
   create get list delete | | namespaces
@@ -50,8 +67,10 @@ _SCENARIO = """
   list watch | | nodes
   list watch | | pods
 """
+_READ = ("get", "list", "watch")
 _SCENARIO_OBJECTS = ("create", "get", "list", "watch", "patch", "delete")
 """Of each kind that a scenario makes: phases create, patch (after a GET), and delete; measurements list and watch."""
+_MEASURED = ("list", "watch")
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -90,12 +109,17 @@ def needed(
     identity: str,
     *,
     own_authority: bool = False,
-    controllers: bool = False,
+    tokens: Collection[str] = (),
+    kube_proxy: bool = False,
+    scheduler: bool = False,
+    controllers: Collection[str] = (),
+    provisioners: bool = False,
+    informers: InformerPlan | None = None,
     config: Config | None = None,
 ) -> list[Rule]:
-    """The rights of a run. `identity` is that of its nodes; `own_authority`: their certificates are signed by a key of
-    ours, not by the API; `controllers`: scheduler and controllers are ours, as the cluster has none; `config` is the
-    scenario's."""
+    """The rights of a run. `identity` is that of its nodes; `own_authority`: certificates are signed by a key of ours,
+    not by the API; `tokens` are the users that have one of their own; `scheduler` and `controllers`, by name, are ours,
+    as the cluster has none; `config` is the scenario's."""
     rules = list(_rows("any run", _ALWAYS))
     if identity == "impersonate":
         rules += _rows("--identity impersonate", _IMPERSONATE)
@@ -106,12 +130,77 @@ def needed(
             msgspec.structs.replace(rule, instead=approve)
             for rule in _rows("--identity certificate", _AUTO_APPROVED)
         ]
-    if controllers:
-        rules += _rows("a cluster without scheduler or controllers", _CONTROLLERS)
+    if not own_authority:  # else everybody has a certificate
+        impersonated = _impersonated(
+            kube_proxy=kube_proxy,
+            scheduler=scheduler,
+            controllers=controllers,
+            provisioners=provisioners,
+            informers=informers is not None,
+        )
+        for purpose, user, table in impersonated:
+            anybody = identity == "impersonate"  # may be impersonated already
+            if user and not anybody and user not in tokens:
+                rules += _rows(purpose, f"impersonate | | users | {user}")
+            rules += _rows(purpose, table)
+    if provisioners:
+        rules += _of_provisioners()
+    if informers is not None:
+        rules += _of_informers(informers)
     if config is not None:
         rules += _rows("any scenario", _SCENARIO)
         rules += _of_objects(config)
+        rules += _of_measurements(config)
     return rules
+
+
+def _impersonated(
+    *, kube_proxy: bool, scheduler: bool, controllers: Collection[str], provisioners: bool, informers: bool
+) -> Iterator[tuple[str, str, str]]:
+    """Who else is impersonated where nothing else was given to show: what for, a user by name or "", and rows."""
+    lacking = "a cluster without scheduler or controllers"
+    if kube_proxy:
+        yield "--fleet kube_proxy=true", KUBE_PROXY, ""
+    if scheduler:
+        yield lacking, "system:kube-scheduler", ""
+    if any(name in CONTROLLERS for name in controllers):
+        yield lacking, "system:kube-controller-manager", ""
+    if controllers:
+        yield lacking, "", _ACCOUNT.format(" ".join(controllers))
+    if provisioners:
+        yield PROVISIONERS, "", _ACCOUNT.format(PROVISIONER.rpartition(":")[2])
+    if informers:
+        yield INFORMERS, "", _INFORMER_ACCOUNTS
+
+
+def _of_provisioners() -> Iterator[Rule]:
+    """Of whoever makes the claims. Rights can be given to provisioners only by those who have them."""
+    yield from _rows(PROVISIONERS, _MAKING_ROOM)
+    for group, resources in PROVISIONER_RIGHTS:
+        yield from _rows(PROVISIONERS, f"* | {group} | {' '.join(resources)}")
+
+
+def _of_informers(plan: InformerPlan) -> Iterator[Rule]:
+    """Of the writer, which gives informers the right to read what it may read, and of the auditor."""
+    yield from _rows(INFORMERS, _MAKING_ROOM)
+    for ref in dict.fromkeys(plan.resources):
+        yield Rule(INFORMERS, _READ, ref.group, ref.resource)
+    ref = plan.writer.ref
+    yield Rule(INFORMERS, ("create", "update", "delete"), ref.group, ref.resource)
+
+
+def _of_measurements(config: Config) -> Iterator[Rule]:
+    """A rule for each resource that a measurement looks at."""
+    refs = {
+        ref
+        for step in config.steps
+        for spec in step.measurements
+        if spec.method in METHODS
+        for call in spec.calls()
+        for ref in METHODS[spec.method].reads(Params(call.params))
+    }
+    for group, resource in sorted({(ref.group, ref.resource) for ref in refs}):
+        yield Rule(f"measurements of scenario {config.name}", _MEASURED, group, resource)
 
 
 def _of_objects(config: Config) -> Iterator[Rule]:

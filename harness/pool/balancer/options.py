@@ -31,8 +31,9 @@ class BalancerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def validate(self) -> None:
         """Raises ConfigError, for a program that is not there too."""
         if not self.kind:
-            if self.binary:
-                raise ConfigError("balancer-binary: there is no --balancer haproxy that it would be for")
+            for name in ("policy", "check", "binary"):
+                if getattr(self, name) != getattr(_NONE, name):
+                    raise ConfigError(f"balancer-{name}: there is no --balancer haproxy that it would be for")
             return
         if self.kind != HAPROXY:
             raise ConfigError(f"balancer: {self.kind!r} is not known; allowed is {HAPROXY}")
@@ -43,6 +44,9 @@ class BalancerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.check not in CHECKS:
             raise ConfigError(f"balancer-check: {self.check!r} is none of {', '.join(CHECKS)}")
         find_haproxy(self.binary)
+
+
+_NONE = BalancerOptions()
 
 
 def find_haproxy(explicit: str = "", environ: Mapping[str, str] = os.environ) -> str:

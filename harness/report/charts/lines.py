@@ -120,6 +120,8 @@ def _events(run: Run) -> list[tuple[float, str]]:
             found.append((event["t"] - run.load_began, f"{event['fault']} on {event['member']}{length}"))
         elif event["kind"] == "process-exited":
             found.append((event["t"] - run.load_began, f"{event['process']} ended"))
+        elif event["kind"] == "process-restarted":
+            found.append((event["t"] - run.load_began, f"{event['process']} is back"))
         elif event["kind"] == "member-restarted":
             found.append((event["t"] - run.load_began, f"{event['member']} is back"))
     return found

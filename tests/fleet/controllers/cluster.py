@@ -28,11 +28,13 @@ class Cluster(ServerWorld):
         *,
         names: tuple[str, ...] | None = None,
         scheduler: bool = True,
+        labels: tuple[tuple[str, str], ...] = (),
         kubelet: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        chosen = ManagerOptions() if names is None else ManagerOptions(controllers=names)
+        controllers = ManagerOptions().controllers if names is None else names
+        chosen = ManagerOptions(controllers=controllers, labels=labels)
         self.manager = ControllerManager(chosen, Random(1), self.epoch_s)
         self.manager_index = self.join(Rest(self.manager, manager_limiters(chosen)), accounts=True)
         self._add_account("service-account-controller", serviceaccount_controller(Random(2)))

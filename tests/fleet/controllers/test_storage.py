@@ -178,3 +178,15 @@ def test_a_class_that_waits_for_a_consumer_waits_for_a_pod_with_a_node(cluster: 
     cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
     settle(cluster)
     assert phase(cluster, f"{CLAIMS}/c") == "Bound"
+
+
+@pytest.mark.parametrize("labels", [(), (("swarmlet.io/run", "r1"),)], ids=["none", "a run's"])
+def test_a_volume_that_is_made_has_the_runs_labels(labels: tuple[tuple[str, str], ...]) -> None:
+    cluster = Cluster(0, names=NAMES, scheduler=False, labels=labels)
+    cluster.run(1.0)
+    cluster.namespace()
+    cluster.apply(storage_class("Immediate"))
+    cluster.apply(claim("c", storageClassName="c"))
+    settle(cluster)
+    name = cluster.admin("GET", f"{CLAIMS}/c")["spec"]["volumeName"]
+    assert cluster.admin("GET", f"{VOLUMES}/{name}")["metadata"].get("labels", {}) == dict(labels)

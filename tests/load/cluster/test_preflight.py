@@ -13,6 +13,7 @@ from harness.clusterloader import load_config
 from harness.load.cluster.errands import Errands
 from harness.load.cluster.permissions import Rule, manifest, needed, policy_rules, questions
 from harness.load.cluster.preflight import check_nodes, check_rights
+from harness.load.controllerarguments import NAMES
 from harness.load.labels import RUN_LABEL
 from harness.load.plan import Target, TargetMember
 from harness.wire.errors import ConfigError
@@ -86,7 +87,7 @@ def granting(api: Api, *denied: str) -> None:
 
 def test_every_right_is_asked_for_once(api: Api, errands: Errands) -> None:
     granting(api)
-    rules = needed("impersonate", controllers=True)
+    rules = needed("impersonate", scheduler=True, controllers=NAMES)
     check_rights(errands, rules)
     assert len(api.asked) == len(questions(rules)) == len({str(asked) for asked in api.asked})
     specs = [body["spec"] for _, body in api.of("POST")]
@@ -144,7 +145,7 @@ def test_each_right_that_is_missing_alone_is_named(identity: str) -> None:
     without, but for those that others make up for."""
     reviews = Reviews()
     errands: Any = reviews
-    rules = needed(identity, controllers=True, config=load_config(TINY, 5, (), {}))
+    rules = needed(identity, scheduler=True, controllers=NAMES, config=load_config(TINY, 5, (), {}))
     check_rights(errands, rules)
     specs = sorted(reviews.asked)
     assert len(specs) == len(questions(rules)) > 15

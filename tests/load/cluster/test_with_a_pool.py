@@ -21,6 +21,7 @@ from harness.load.cluster.foreignfaults import ForeignFaults
 from harness.load.cluster.members import NAMESPACE, SLICES, discover
 from harness.load.cluster.permissions import Rule, manifest, needed
 from harness.load.cluster.preflight import check_rights
+from harness.load.controllerarguments import NAMES
 from harness.load.labels import RUN_LABEL
 from harness.load.target import existing_target
 from harness.observe.record import read_table
@@ -28,7 +29,7 @@ from harness.pool.emulated import EmulatedPool, PoolOptions
 from harness.pool.faults import PATH
 from harness.wire.errors import ConfigError
 from harness.wire.request import Request, Response
-from tests.load.plays import TINY, Play
+from tests.load.plays import DEPLOYED, TINY, Play
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +71,7 @@ def labelled(kind: str, name: str, run: str, **more: Any) -> dict[str, Any]:
 def test_the_printed_role_is_enough_and_what_lacks_is_named(admin: Errands, identity: str) -> None:
     """As somebody who has the role and nothing else, by impersonation."""
     user = f"runner-{identity}"
-    rules = needed(identity, controllers=True)
+    rules = needed(identity, scheduler=True, controllers=NAMES)
     target = msgspec.structs.replace(
         admin.target,
         headers={"impersonate-user": (user,), "impersonate-group": ("system:authenticated",)},
@@ -109,7 +110,7 @@ def wait_for_refusal(errands: Errands, rules: list[Rule]) -> str:
 def test_each_rule_that_is_taken_out_of_the_role_is_named_before_a_run(admin: Errands) -> None:
     """By members that decide by live roles; what is to be added is what was taken out."""
     user = "runner-of-tiny"
-    rules = needed("impersonate", controllers=True, config=load_config(TINY, 5, (), {}))
+    rules = needed("impersonate", scheduler=True, controllers=NAMES, config=load_config(TINY, 5, (), {}))
     role, binding = yaml.safe_load_all(manifest(rules, user))
     role["metadata"]["name"] = binding["metadata"]["name"] = binding["roleRef"]["name"] = user
     make(admin, ROLES, role)
@@ -150,28 +151,32 @@ def replace(errands: Errands, ref: ResourceRef, name: str, body: dict[str, Any])
 
 @pytest.mark.timeout(150)
 def test_a_run_needs_no_more_than_the_printed_role(admin: Errands, kubeconfig: Path, tmp_path: Path) -> None:
-    """A scenario, with controllers of its own and certificates by the API, by a service account that has this role and
-    nothing else."""
+    """A scenario with a Deployment, controllers of its own and certificates by the API, by a service account that has
+    this role and nothing else."""
     make(admin, NAMESPACES, {"metadata": {"name": "lt"}})
     make(admin, ACCOUNTS, {"metadata": {"name": "runner"}}, "lt")
-    rules = needed("certificate", controllers=True, config=load_config(TINY, 5, (), {}))
+    config = load_config(DEPLOYED, 5, (), {})
+    rules = needed("certificate", scheduler=True, controllers=NAMES, config=config)
     role, binding = yaml.safe_load_all(manifest(rules, "lt:runner"))
     make(admin, ROLES, role)
     make(admin, BINDINGS, binding)
     asked = create_(ACCOUNTS, "lt", b'{"spec":{}}', name="runner", subresource="token")
     answer = admin.ask(asked)
     assert isinstance(answer, Response)
-    config = yaml.safe_load(kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": json.loads(answer.body)["status"]["token"]}
+    credentials = yaml.safe_load(kubeconfig.read_text())
+    credentials["users"][0]["user"] = {"token": json.loads(answer.body)["status"]["token"]}
     own = tmp_path / "kubeconfig"
-    own.write_text(yaml.safe_dump(config))
-    arguments = ("--scenario", TINY, "-t", "60s", "--kubeconfig", str(own), "--identity", "certificate")
+    own.write_text(yaml.safe_dump(credentials))
+    arguments = ("--scenario", DEPLOYED, "-t", "60s", "--kubeconfig", str(own), "--identity", "certificate")
     outcome = Play(tmp_path / "run", *arguments).end()
     assert outcome.code in (0, 4), outcome.output
     assert outcome.manifest.results["scenario"] == "Success"
     rows = read_table(outcome.record, "requests").to_pylist()
-    refused = {(r["user"], r["verb"], r["name"]) for r in rows if r["code"] == 403 and r["user"] != "kubelet"}
-    assert refused <= {("controllers", "create", "configmaps")}, "admission's, in a namespace that ends"
+    refused = {(r["user"], r["verb"]) for r in rows if r["code"] == 403 and r["user"] != "kubelet"}
+    # who may not be impersonated is refused everything
+    assert refused <= {("controllers", "create"), ("scheduler", "create")}, (
+        "admission's, in a namespace that ends"
+    )
     remove(admin, find(admin).objects)
 
 
