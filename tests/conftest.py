@@ -16,7 +16,8 @@ DATA = Path(__file__).parent / "data"
 
 # The same examples on every run, so that what fails was broken by the change at hand. To look for new ones:
 # `--hypothesis-profile search`.
-settings.register_profile("suite", derandomize=True)
+# No example has to be quick: the machine may stand still for a moment.
+settings.register_profile("suite", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=1000, deadline=None)
 settings.load_profile("suite")
 

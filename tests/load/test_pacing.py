@@ -21,7 +21,6 @@ from harness.load.context import WorkerContext
 from harness.load.faults import RunFaults
 from harness.load.identity.authority import Authority
 from harness.load.plan import Plan, Target, TargetMember
-from harness.load.provisionervirtual import run_virtual
 from harness.load.shape import ScenarioShape
 from harness.pool.certificates import make_serving_files
 from harness.transport.options import TransportOptions
@@ -64,15 +63,6 @@ def test_what_cannot_be_slowed_down_is_refused(arguments: tuple[str, ...], why: 
     with pytest.raises(ConfigError) as refused:
         options(*arguments)
     assert str(refused.value).startswith(why)
-
-
-def test_virtual_time_has_no_pace(tmp_path: Path) -> None:
-    given = SimpleNamespace(
-        provisioners=object(), host="", kubeconfig="", endpoints=(), pace=SLOW, record=tmp_path / "r"
-    )
-    with pytest.raises(ConfigError, match="--virtual: virtual time waits for nothing; --pace 4"):
-        run_virtual(given)  # type: ignore[arg-type]
-    assert not (tmp_path / "r").exists()
 
 
 def test_a_plan_brings_it_to_the_workers() -> None:

@@ -119,7 +119,7 @@ def test_what_a_user_gave_as_a_secret_stands_in_no_file(
     monkeypatch.setattr(
         sessions,
         "prepare",
-        lambda options, _: existing_target(options.host, options.kubeconfig, options.endpoints, ""),
+        lambda options, _, **__: existing_target(options.host, options.kubeconfig, options.endpoints, ""),
     )
     options = RunOptions(
         kubelets=1,
