@@ -13,7 +13,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ WITHIN_S = 240.0
 
 @dataclass
 class Outcome:
-    """`left` are the processes of the run that were still there 5 s after its end."""
+    """`left` are the processes of the run that were still there some seconds after its end."""
 
     code: int
     output: str
@@ -167,6 +168,18 @@ class Play:
             if alive and environ.get("SWARMLET_TEST") == str(self.record):
                 found.append(process)
         return found
+
+
+Outcomes = Callable[[Callable[[Path], Outcome]], Outcome]
+"""The outcome of a play that was put on."""
+
+
+def put_on(plays: Sequence[Callable[[Path], Outcome]], folder: Path, at_once: int) -> Outcomes:
+    """Play all, so many at a time, each in a folder of its name; blocks until all are over. One that failed raises when
+    it is asked for."""
+    with ThreadPoolExecutor(at_once) as executor:
+        started = {play: executor.submit(play, folder / play.__name__) for play in plays}
+    return lambda play: started[play].result()
 
 
 def kill(pid: int) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from harness.observe.record import read_manifest
 from tests.apiserver.store.test_store_contract import a_real_etcd
-from tests.load.plays import TINY, Outcome, Play, kill
+from tests.load.plays import TINY, Outcome, Outcomes, Play, kill, put_on
 from tests.pool.balancer import standin
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -57,20 +56,13 @@ PLAYS: list[Callable[[Path], Outcome]] = [
     behind_a_balancer,
     no_such_step,
 ]
-Outcomes = Callable[[Callable[[Path], Outcome]], Outcome]
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     """Of every play; they are put on together, before the first test asks for one."""
     folder = tmp_path_factory.mktemp("faults")
-    with ThreadPoolExecutor(len(PLAYS)) as executor:
-        started: dict[str, Future[Outcome]] = {
-            play.__name__: executor.submit(play, folder / play.__name__) for play in PLAYS
-        }
-        for future in started.values():
-            future.exception()
-    return lambda play: started[play.__name__].result()
+    return put_on(PLAYS, folder, len(PLAYS))
 
 
 def test_a_member_that_is_killed_and_restarted_loses_informers_nothing(outcomes: Outcomes) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.observe.record import read_table
-from tests.load.plays import Outcome, Play
+from tests.load.plays import Outcome, Outcomes, Play, put_on
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
 
@@ -61,17 +60,12 @@ def arguments(folder: Path, text: str = PROFILE) -> tuple[str, ...]:
 
 PLAYS = [alone, spread, capped]
 AT_ONCE = 2
-Outcomes = Callable[[Callable[[Path], Outcome]], Outcome]
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     folder = tmp_path_factory.mktemp("kperf")
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        futures: dict[Any, Future[Outcome]] = {
-            play: pool.submit(play, folder / play.__name__) for play in PLAYS
-        }
-    return lambda play: futures[play].result()
+    return put_on(PLAYS, folder, AT_ONCE)
 
 
 def report(outcome: Outcome) -> dict[str, Any]:

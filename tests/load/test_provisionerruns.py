@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from harness.compare.comparison import compare
 from harness.compare.run import Run
-from tests.load.plays import TINY, Outcome, Play
+from tests.load.plays import TINY, Outcome, Outcomes, Play, put_on
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -52,20 +51,13 @@ def bad_beside_virtual(folder: Path) -> Outcome:
 
 
 PLAYS: list[Callable[[Path], Outcome]] = [alone, virtual, beside_kubelets, bad_option, bad_beside_virtual]
-Outcomes = Callable[[Callable[[Path], Outcome]], Outcome]
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     """Of every play; they are put on together, before the first test asks for one: they mostly wait."""
     folder = tmp_path_factory.mktemp("provisioners")
-    with ThreadPoolExecutor(len(PLAYS)) as executor:
-        started: dict[str, Future[Outcome]] = {
-            play.__name__: executor.submit(play, folder / play.__name__) for play in PLAYS
-        }
-        for future in started.values():
-            future.exception()
-    return lambda play: started[play.__name__].result()
+    return put_on(PLAYS, folder, len(PLAYS))
 
 
 @pytest.mark.parametrize("play", [alone, virtual, beside_kubelets])

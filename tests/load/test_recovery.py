@@ -13,7 +13,6 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -28,7 +27,7 @@ from harness.observe.record import read_table
 from harness.pool.emulated import EmulatedPool, PoolOptions
 from harness.pool.stores import StoreOptions
 from tests.cutting import CuttingProxy
-from tests.load.plays import DEPLOYED, TINY, Outcome, Play
+from tests.load.plays import DEPLOYED, TINY, Outcome, Play, put_on
 
 pytestmark = pytest.mark.slow
 
@@ -151,11 +150,7 @@ def token(data: Path, seconds: int) -> str:
 def results(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], Any]:
     folder = tmp_path_factory.mktemp("recovery")
     plays = (http1, goaway, cut, renewed, refreshed)
-    with ThreadPoolExecutor(3) as executor:
-        started = {play: executor.submit(play, folder / play.__name__) for play in plays}
-        for future in started.values():
-            future.exception()
-    return lambda play: started[play].result()
+    return put_on(plays, folder, 3)
 
 
 def connections(outcome: Outcome) -> dict[str, int]:

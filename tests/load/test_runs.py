@@ -6,14 +6,13 @@ import json
 import os
 import signal
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 
 from harness.observe.record import read_table
-from tests.load.plays import REST, TINY, Outcome, Play, kill
+from tests.load.plays import REST, TINY, Outcome, Outcomes, Play, kill, put_on
 
 pytestmark = pytest.mark.slow
 
@@ -162,20 +161,12 @@ PLAYS: list[Callable[[Path], Outcome]] = [
     bad_input_with_processes,
 ]
 
-Outcomes = Callable[[Callable[[Path], Outcome]], Outcome]
-
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     """Of every play; they are put on together, before the first test asks for one."""
     folder = tmp_path_factory.mktemp("runs")
-    with ThreadPoolExecutor(AT_ONCE) as executor:
-        started: dict[str, Future[Outcome]] = {
-            play.__name__: executor.submit(play, folder / play.__name__) for play in PLAYS
-        }
-        for future in started.values():
-            future.exception()
-    return lambda play: started[play.__name__].result()
+    return put_on(PLAYS, folder, AT_ONCE)
 
 
 def locust_total(outcome: Outcome) -> int:
