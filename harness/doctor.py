@@ -13,12 +13,15 @@ from dataclasses import dataclass
 import psutil
 
 from harness.pool.binaries.finding import APISERVER, find_programs
+from harness.pool.folders import left_folders
+from harness.pool.ports import ephemeral_ports
 from harness.wire.errors import ConfigError
 
 FILES_PER_KUBELET = 3  # its connection at both ends, and the store's or a second connection's
 BYTES_PER_KUBELET = 1_200_000  # client and emulated server together, measured at 500 kubelets (docs/model.md)
 KUBELETS_PER_CORE = 500  # with an emulated pool on the same cores
-EPHEMERAL = "/proc/sys/net/ipv4/ip_local_port_range"
+_NAMED = 3
+"""Left folders that are named, of more the number."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """All findings, the required ones first."""
-    return [_python(), _loopback(), _hpack(), _files(), _ports(), _cores(), _memory(), *_tools()]
+    return [_python(), _loopback(), _hpack(), _files(), _ports(), _cores(), _memory(), *_tools(), _left()]
 
 
 def _python() -> Finding:
@@ -67,12 +70,10 @@ def _files() -> Finding:
 
 
 def _ports() -> Finding:
-    try:
-        with open(EPHEMERAL) as source:
-            low, high = map(int, source.read().split())
-    except (OSError, ValueError):
+    given = ephemeral_ports()
+    if given is None:
         return Finding(True, "ephemeral ports", "unknown", "a connection each")
-    ports = high - low + 1
+    ports = len(given)
     return Finding(
         ports >= 10000, "ephemeral ports", f"{ports:,}", f"{ports:,} connections to one member at most"
     )
@@ -108,3 +109,13 @@ def _apiserver() -> Finding:
     except ConfigError:
         path = ""
     return Finding(bool(path), APISERVER, path or "not found", "pools of real apiservers (docs/binaries.md)")
+
+
+def _left() -> Finding:
+    left = left_folders()
+    named = ", ".join(map(str, left[:_NAMED])) + (
+        f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+    )
+    return Finding(
+        not left, "left folders", named or "none", "keys and sockets of pools that were killed; remove them"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,9 @@ import pytest
 from hypothesis import settings
 
 DATA = Path(__file__).parent / "data"
+HANG_S = 60.0
+"""A wait that only ends what hangs: the machine may be slow, and stand still for some seconds."""
+GONE_WITHIN_S = 10.0
 
 # The same examples on every run, so that what fails was broken by the change at hand. To look for new ones:
 # `--hypothesis-profile search`.
@@ -59,18 +63,19 @@ def _leaves_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
     greenlets = _greenlets() if uses_gevent else 0
     files, children = _open_files(), _children()
     yield
-    for _ in range(20):
-        if not (_open_files() - files) and not (uses_gevent and _greenlets() > greenlets):
+    until = time.monotonic() + GONE_WITHIN_S
+    while True:
+        leaked, left = _open_files() - files, _children() - children
+        runs_on = uses_gevent and _greenlets() > greenlets
+        if not (leaked or left or runs_on) or time.monotonic() >= until:
             break
         gc.collect()
-        # What ended, and what was closed, may take a turn of gevent's loop to be gone.
-        if gevent := sys.modules.get("gevent"):
-            gevent.sleep(0.01)
-    leaked = _open_files() - files
+        # What ended, and what was closed, may take a turn of gevent's loop to be gone, or of a thread that closes it.
+        gevent = sys.modules.get("gevent")
+        (gevent or time).sleep(0.01)
     assert not leaked, f"left open: {sorted(leaked)}"
-    assert not (_children() - children), f"left running: {_children() - children}"
-    if uses_gevent:
-        assert _greenlets() <= greenlets, "left greenlets running"
+    assert not left, f"left running: {left}"
+    assert not runs_on, "left greenlets running"
 
 
 @pytest.fixture(autouse=True)

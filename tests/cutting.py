@@ -41,11 +41,11 @@ class CuttingProxy:
 
     def cut(self) -> None:
         """Of any thread; returns when all are cut."""
-        asyncio.run_coroutine_threadsafe(self._cut(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._cut(), self._loop).result(60)
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         self._loop.close()
 

@@ -17,7 +17,7 @@ Done = subprocess.CompletedProcess[str]
 
 def swarmlet(*arguments: str, cwd: Path) -> Done:
     command = [sys.executable, "-c", "from harness.cli import main; main()", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=50, check=False)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=200, check=False)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def locust(*arguments: str, environ: dict[str, str] | None = None) -> subprocess
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=200,
         check=False,
     )
 
@@ -58,7 +58,7 @@ def test_any_of_the_fleets_go_into_one_run() -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=200,
         check=False,
     )
     assert done.returncode == 0, done.stderr

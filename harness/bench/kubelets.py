@@ -34,6 +34,7 @@ from harness.load.openfiles import require_files
 from harness.load.plan import Plan
 from harness.load.target import of_pool
 from harness.observe.histogram import Histogram
+from harness.pool import folders
 from harness.pool.emulated import EmulatedPool, PoolOptions
 from harness.pool.process import Process
 from harness.transport.kubeconfig import ClusterAccess, load_kubeconfig
@@ -143,7 +144,7 @@ class Bench:
     def run(self) -> Result:
         """Blocks; every process has ended when it returns. Raises SwarmletError where there is nothing to measure."""
         deadline = time.monotonic() + self._options.setup_s
-        with TemporaryDirectory(prefix="swarmlet-bench-") as folder:
+        with TemporaryDirectory(prefix=folders.prefix()) as folder:
             pool = self._pool(Path(folder))
             pool.start()
             try:

@@ -68,6 +68,8 @@ from harness.wire.watching import (
 VERY_SHORT_S = 1.0
 """A watch that ends sooner, without an event, is an error (reflector.go: VeryShortWatchError)."""
 _CHANGES = frozenset({ADDED, MODIFIED, DELETED})
+_TAKEN_AS_CLEAN = frozenset({Failure.RESET, Failure.CLOSED, Failure.TIMEOUT})
+"""What net.IsProbableEOF and net.IsTimeout know; a connection whose PING is not answered is neither."""
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 Output: TypeAlias = Action | Changed
@@ -393,9 +395,10 @@ class Reflector:
             self._move(Outcome.SYNCED, now, out)
 
     def _closed(self, error: TransportError | None, now: float, out: list[Output]) -> None:
-        """The stream ended: cleanly, by a connection that broke (which client-go takes as clean), or otherwise."""
+        """The stream ended: cleanly, by a connection that broke or timed out (which client-go takes as clean:
+        am/watch/streamwatcher.go, ``receive``), or otherwise."""
         self._drop_stream()
-        if error is None or error.failure in (Failure.RESET, Failure.CLOSED):
+        if error is None or error.failure in _TAKEN_AS_CLEAN:
             self._ended(now, out)
         else:
             self._move(Outcome.FAILED, now, out, error.failure.name.lower())
@@ -429,11 +432,7 @@ class Reflector:
             self._drop_stream()
             if error.failure is Failure.REFUSED:
                 self._move(Outcome.BUSY, now, out)
-            elif error.failure in (
-                Failure.RESET,
-                Failure.CLOSED,
-                Failure.TIMEOUT,
-            ):  # an empty watch (cg/rest/request.go: Watch)
+            elif error.failure in _TAKEN_AS_CLEAN:  # an empty watch (cg/rest/request.go: Watch)
                 self._ended(now, out)
             else:
                 self._move(Outcome.FAILED, now, out, error.failure.name.lower())

@@ -229,6 +229,7 @@ def retry_wait_s(event: Answered | Failed, request: Request) -> float | None:
     failure = event.error.failure
     if request.verb == "watch":  # request.go:Watch: EOF and timeouts
         return _BROKEN_RETRY_S if failure in (*_BROKEN, Failure.TIMEOUT) else None
-    if request.method == "GET" and failure in _BROKEN:  # request.go:request: reset, EOF, connection lost
+    # request.go:request: reset, EOF, connection lost
+    if request.method == "GET" and failure in (*_BROKEN, Failure.LOST):
         return _BROKEN_RETRY_S
     return None

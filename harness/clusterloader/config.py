@@ -69,6 +69,9 @@ def describe(config: Config) -> list[str]:
             for call in measurement.calls():
                 action = call.params.get("action", "")
                 lines.append(f"       {measurement.method} {call.identifier} {action}".rstrip())
+    failure = config.read.chaos_monkey.node_failure
+    if failure is not None:
+        lines.append(f"  nodes fail all the time: {failure.describe(config.nodes)}")
     lines.extend(f"  skipped: {item} (not simulated here)" for item in config.skipped)
     lines.extend(f"  ignored: {item} (no such key)" for item in config.ignored)
     return lines

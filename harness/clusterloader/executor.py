@@ -28,6 +28,7 @@ from harness.clusterloader.measurements.base import (
     Result,
     Unsupported,
 )
+from harness.clusterloader.measurements.nodefailure import NodeKiller
 from harness.clusterloader.measurements.nodes import ReadyNodes
 from harness.clusterloader.measurements.skipped import reason
 from harness.clusterloader.namespaces import Namespaces
@@ -97,6 +98,7 @@ class ClusterLoader:
         self._phases = PhaseRunner(self._runtime, config, ObjectState(), work, self._crew, prefix, seed)
         self._measurements: dict[tuple[str, str], Measurement | None] = {}
         self._skipped: dict[tuple[str, str], str] = {}
+        self._killer: NodeKiller | None = None
         self._failures: list[str] = []
         self._violations: list[str] = []
         self._finished = self._told = False
@@ -172,12 +174,26 @@ class ClusterLoader:
             self._runtime.note("warning", message=f"{item}: no such key; it is ignored")
         await self._crew.gather(self._options.executors or executors_needed(config))
         limit_clients(self._limiters, self._crew.of, self._tasks.now)
-        failure = await self._await_nodes() or await self._namespaces.prepare()
+        failure = await self._await_nodes()
+        if not failure:
+            self._let_nodes_fail()
+            failure = await self._namespaces.prepare()
         if failure:
             self._failures.append(failure)
         else:
             await self._steps()
+        if self._killer is not None:
+            await self._killer.stop()
         await self._clean_up()
+
+    def _let_nodes_fail(self) -> None:
+        monkey = self._config.read.chaos_monkey
+        if monkey.node_failure is not None:
+
+            def skip(why: str) -> None:
+                self._runtime.note("skipped", what="chaosMonkey.nodeFailure", reason=why)
+
+            self._killer = NodeKiller(self._runtime, monkey.node_failure, monkey.excluded_nodes, skip)
 
     async def _await_nodes(self) -> str:
         wanted = self._options.await_nodes
@@ -290,6 +306,8 @@ class ClusterLoader:
 
     # ---- the end ---------------------------------------------------------------------------------------------------
     async def _clean_up(self) -> None:
+        if self._killer is not None:
+            self._killer.dispose()
         for measurement in self._measurements.values():
             if measurement is not None:
                 measurement.dispose()

@@ -82,8 +82,6 @@ def _skipped(read: ConfigFile) -> Iterator[str]:
     """What no test here does, and whose absence does not stop one."""
     for item in read.dependencies:
         yield f"dependency {item.name} ({item.method})"
-    if read.chaos_monkey.node_failure is not None:
-        yield "chaosMonkey.nodeFailure"
 
 
 _PROGRAM = re.compile(r"/(request-benchmark|access-tokens)[:\s\"]")

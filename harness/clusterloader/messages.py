@@ -118,6 +118,19 @@ class Restarted(Message, frozen=True):
     unsupported: str = ""
 
 
+class FailNodes(Message, frozen=True):
+    """To the master: the machines of these nodes die, on whichever worker they are. There is no reply: every worker
+    tells of each that it had."""
+
+    names: tuple[str, ...]
+
+
+class RebootNodes(Message, frozen=True):
+    """To the master: they start again. One that never died goes on."""
+
+    names: tuple[str, ...]
+
+
 class Query(Message, frozen=True):
     """To the master: ask the run's Prometheus for the instant vector of `expression` at `at_s`, in seconds since
     1970."""
@@ -146,6 +159,8 @@ AnyMessage: TypeAlias = (
     | Executed
     | Restart
     | Restarted
+    | FailNodes
+    | RebootNodes
     | Query
     | Queried
 )

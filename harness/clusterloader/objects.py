@@ -60,15 +60,15 @@ class ObjectApi:
     ) -> None:
         self._tasks = tasks
         self._clients = clients
-        self._labels = dict(labels)
+        self.labels: Mapping[str, str] = dict(labels)
         self._turn = 0
         self.retries: Counter[str] = Counter()
         self.operations: Counter[str] = Counter()
 
     async def create(self, ref: ResourceRef, namespace: str, body: bytes) -> Reply:
         """POST a JSON object; one that exists already is done (a create whose answer was lost)."""
-        if self._labels:
-            body = _labelled(body, self._labels)
+        if self.labels:
+            body = _labelled(body, self.labels)
         request = create_(ref, namespace, body, client=self._client())
         return await self._with_retries(request, "AlreadyExists")
 

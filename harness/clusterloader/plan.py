@@ -15,6 +15,9 @@ from harness.clusterloader.config import Config, namespaces_of
 from harness.clusterloader.durations import parse_duration
 from harness.clusterloader.kinds import kind_of_object
 from harness.clusterloader.measurements import METHODS, PROMETHEUS
+from harness.clusterloader.measurements.base import Params
+from harness.clusterloader.measurements.chaosmonkey import METHOD as CHAOS_MONKEY
+from harness.clusterloader.measurements.chaosmonkey import failure_of
 from harness.clusterloader.measurements.skipped import reason
 from harness.clusterloader.measurements.testmetrics import PARTS
 from harness.clusterloader.objects import CLIENT_QPS, clients_for
@@ -74,13 +77,15 @@ class StepPlan(NamedTuple):
 
 
 class ScenarioPlan(NamedTuple):
-    """`skipped` is what no run measures; `promql` are methods that a run measures where it has a Prometheus."""
+    """`skipped` is what no run measures; `promql` are methods that a run measures where it has a Prometheus; `failing`
+    says when how many nodes fail."""
 
     steps: tuple[StepPlan, ...]
     namespaces: int
     skipped: tuple[str, ...]
     ignored: tuple[str, ...]
     promql: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
 
     @property
     def operations(self) -> Counter[str]:
@@ -112,7 +117,20 @@ def plan(config: Config) -> ScenarioPlan:
             elif call.method == "TestMetrics":
                 skipped.update((f"TestMetrics {part}: {reason(part)}", None) for part in PARTS)
     promql = dict.fromkeys(call.method for step in steps for call in step.calls if call.method in PROMETHEUS)
-    return ScenarioPlan(steps, config.namespace.number, tuple(skipped), config.ignored, tuple(promql))
+    namespaces, failing = config.namespace.number, tuple(_failing(config))
+    return ScenarioPlan(steps, namespaces, tuple(skipped), config.ignored, tuple(promql), failing)
+
+
+def _failing(config: Config) -> Iterator[str]:
+    failure = config.read.chaos_monkey.node_failure
+    if failure is not None:
+        yield f"from the first step to the last: {failure.describe(config.nodes)}"
+    for number, step in enumerate(config.steps, 1):
+        for spec in step.measurements:
+            for call in spec.calls() if spec.method == CHAOS_MONKEY else ():
+                if call.params.get("action") == "start":
+                    failure = failure_of(Params(call.params))
+                    yield f"from step {number} on, {call.identifier}: {failure.describe(config.nodes)}"
 
 
 class _Player:
@@ -202,6 +220,7 @@ def plan_lines(config: Config) -> Iterator[str]:
             yield f"      {what}{_how(call)}"
     counts = ", ".join(f"{count} {kind}" for kind, count in found.operations.items()) or "none"
     yield f"operations on objects: {counts}; at least {found.requests} requests"
+    yield from (f"nodes fail {text}" for text in found.failing)
     yield f"expected time: {_time(found.seconds)} by tuning sets, sleeps and client limits, and {found.waits} waits"
     if found.promql:
         yield f"by a Prometheus, skipped without one (--prometheus-url): {', '.join(found.promql)}"

@@ -27,7 +27,7 @@ _REASONS = {  # what client-go makes of an answer without a Status (am/api/error
     504: "Timeout",
 }
 _RETRIED_REASONS = frozenset({"InternalError", "Timeout", "ServerTimeout", "TooManyRequests", "Unauthorized"})
-_RETRIED_FAILURES = frozenset({Failure.RESET, Failure.TIMEOUT})
+_RETRIED_FAILURES = frozenset({Failure.RESET, Failure.TIMEOUT, Failure.LOST})
 _SHOWN = 300  # characters of a message that a record keeps
 
 

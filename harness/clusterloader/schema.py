@@ -7,12 +7,14 @@ default.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from harness.clusterloader.durations import Seconds, parse_duration
 from harness.documents.decoding import Where, decode_struct
+from harness.wire.gotext import duration
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -201,8 +203,30 @@ class Dependency(msgspec.Struct, frozen=True):
     params: dict[str, Any] = {}
 
 
+class NodeFailure(msgspec.Struct, frozen=True, rename="camel"):
+    """Each `interval`, longer by up to `jitter_factor` of it, a share of the nodes fails. (`failureRate` is that share,
+    though upstream's comment calls it a percentage.)"""
+
+    failure_rate: float = 0.0
+    interval: Seconds = Seconds(0)
+    jitter_factor: float = 0.0
+    simulated_downtime: Seconds = Seconds(0)
+
+    def describe(self, nodes: int) -> str:
+        """What becomes of so many nodes, for a plan."""
+        first = ceil(self.failure_rate * nodes)
+        least, most = duration(self.interval), duration(self.interval * (1.0 + self.jitter_factor))
+        pause = least if least == most else f"{least} to {most}"
+        return (
+            f"{self.failure_rate:.3g} of the nodes that have not failed yet (at first {first} of {nodes}) are down for "
+            f"{duration(self.simulated_downtime)}, again {pause} later"
+        )
+
+
 class ChaosMonkey(msgspec.Struct, frozen=True, rename="camel"):
-    node_failure: dict[str, Any] | None = None
+    """`excluded_nodes` never fail; Go's set of names is a mapping, and a list is taken as well."""
+
+    node_failure: NodeFailure | None = None
     excluded_nodes: list[str] | dict[str, Any] = []
 
 

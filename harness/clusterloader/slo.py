@@ -10,7 +10,6 @@ Upstream sums over all members; here `latencies` takes whichever series it is gi
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -20,6 +19,7 @@ import yaml
 
 from harness.clusterloader.durations import parse_duration
 from harness.clusterloader.perfdata import DataItem, PerfData
+from harness.clusterloader.series import Series
 
 REQUESTS = "apiserver_request_sli_duration_seconds_bucket"
 WATCH_LISTS = "apiserver_watch_list_duration_seconds_bucket"
@@ -67,24 +67,6 @@ class Latency(NamedTuple):
     perc99_s: float
     calls: int
     slow: int
-
-
-class Series(NamedTuple):
-    """A counter: its labels, and its values by time, kept where they changed."""
-
-    labels: Mapping[str, str]
-    times: Sequence[float]
-    values: Sequence[float]
-
-    def increase(self, since: float, until: float) -> float:
-        """What was counted after `since` up to `until`."""
-        first, last = bisect_right(self.times, since), bisect_right(self.times, until)
-        before = self.values[first - 1] if first else 0.0
-        total = 0.0
-        for value in self.values[first:last]:
-            total += value - before if value >= before else value
-            before = value
-        return total
 
 
 _Histogram = dict[float, float]

@@ -16,13 +16,16 @@ import msgspec
 from harness.clusterloader.config import Config, Placed, namespaces_of
 from harness.clusterloader.measurements import METHODS
 from harness.clusterloader.measurements.base import MeasurementError, Params
+from harness.clusterloader.measurements.nodefailure import broken_rule
 from harness.clusterloader.measurements.skipped import SKIPPED
+from harness.clusterloader.resourceusage import CONSTRAINTS, read_constraints
 from harness.clusterloader.schema import MeasurementInstance, MeasurementSpec, ObjectSpec, Phase, TuningSet
 from harness.clusterloader.template import Document
 from harness.wire.errors import ConfigError
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _NEAR = 0.85  # how alike an unknown method and a known one are for the one to be a slip for the other
+_LIMITED = ("ResourceUsageSummary", "TestMetrics")  # methods with a file of limits
 _SHOWN = 80  # characters of a value in a message
 
 
@@ -43,6 +46,9 @@ def validate(config: Config) -> None:
         top.tuning_set(tuning_set, key)
         top.expect(tuning_set.name not in names, f"{key}.name", tuning_set.name, "is declared twice")
         names.add(tuning_set.name)
+    failure = config.read.chaos_monkey.node_failure
+    if failure is not None and (broken := broken_rule(failure)):
+        top.expect(False, f"chaosMonkey.nodeFailure.{broken.key}", broken.value, f"must be {broken.allowed}")
     top.expect(bool(config.placed), "steps", 0, "cannot be empty")
     for placed in config.placed:
         _StepRules(config, placed).check()
@@ -151,3 +157,9 @@ class _StepRules(_Rules):
             raise ConfigError(
                 f"{self._document.where(f'{key}.{name}')}: {key} ({method}): {error}"
             ) from error
+        path = call.params.get(CONSTRAINTS)
+        if method in _LIMITED and isinstance(path, str) and path:
+            templates = self._config.templates
+            rule = f"file must exist: {templates.file(path)}"
+            self.expect(templates.exists(path), f"{key}.params.{CONSTRAINTS}", path, rule)
+            read_constraints(templates, path, self._config.nodes)

@@ -80,7 +80,9 @@ def compare(runs: Sequence[Run], declared: Collection[str] = ()) -> Comparison:
         arms.append(Arm(name, good, bad))
     counted = [run for arm in arms for run in arm.runs]
     rows = every_row(counted)
-    figures = [{arm.name: Figure(tuple(map(row.value, arm.runs))) for arm in arms} for row in rows]
+    figures = [
+        {arm.name: Figure(tuple(_kept(row.value(run)) for run in arm.runs)) for arm in arms} for row in rows
+    ]
     filled = [(row, by_arm) for row, by_arm in zip(rows, figures, strict=True) if _any_known(by_arm)]
     contrasts = _contrasts(filled, names)
     return Comparison(
@@ -89,6 +91,11 @@ def compare(runs: Sequence[Run], declared: Collection[str] = ()) -> Comparison:
         tuple(row for row, by_arm in zip(rows, figures, strict=True) if row.shown and not _any_known(by_arm)),
         tuple(guard({arm.name: [*arm.runs, *(run for run, _ in arm.left_out)] for arm in arms}, declared)),
     )
+
+
+def _kept(value: float | None) -> float | None:
+    """To nine digits: what differs by less does so by the rounding of floats, and is no difference."""
+    return None if value is None else float(f"{value:.9g}")
 
 
 def _any_known(figures: dict[str, Figure]) -> bool:

@@ -55,9 +55,15 @@ class MemberSeries:
         self._grown: dict[tuple[str, float, float], _Array] = {}
         self._matching: dict[tuple[Any, ...], list[int]] = {}
 
-    @property
+    @cached_property
     def families(self) -> set[str]:
-        return set(self._names)
+        """The metrics of the members; etcd and the run's other processes have some of their own."""
+        members = [code for code, name in enumerate(self._members) if name in self._answering]
+        return {
+            name
+            for name, known in self._names.items()
+            if any(len(self._rows(code, member)) for code, _ in known for member in members)
+        }
 
     @cached_property
     def _answering(self) -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import psutil
 
 from harness.compare.guard import LOAD_PER_CORE
 from harness.observe.record import Manifest
+from harness.pool.folders import is_ours
 from harness.wire.errors import SwarmletError
 
 GONE_WITHIN_S = 30.0
@@ -104,9 +104,5 @@ def left_folders(last: Manifest) -> Iterator[Path]:
     """The folder with a pool's sockets and keys, which is removed with it."""
     kubeconfig = Path(str(last.target.get("kubeconfig") or "/"))
     folder = kubeconfig.parent
-    if (
-        folder.name.startswith("swarmlet-")
-        and folder.parent == Path(tempfile.gettempdir())
-        and folder.exists()
-    ):
+    if is_ours(folder) and folder.exists():
         yield folder

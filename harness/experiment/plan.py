@@ -66,6 +66,12 @@ class ExperimentPlan(msgspec.Struct, frozen=True):
                 f"experiment {self.name}: cool_down: {self.cool_down_s:g} is no number of seconds"
             )
 
+    def waits_s(self, arm: ArmPlan) -> float:
+        """How long at most a sample of `arm` waits for an idle host. Over virtual time it does not matter what else is
+        at work."""
+        virtual = "--virtual" in (*self.arguments, *arm.arguments)
+        return 0.0 if virtual else self.cool_down_s
+
     def declared(self) -> tuple[str, ...]:
         """The settings in which the arms differ, as `harness.compare.guard` names them. Raises ConfigError for
         arguments that a run would refuse."""

@@ -87,7 +87,7 @@ def _run_samples(ledger: Ledger, folder: Path, console: Console, host: Host) -> 
         arm, sample = turn
         name = attempt_name(folder, arm.name, sample)
         _announce(ledger, arm, sample, total, console)
-        await_fit(newest_manifest(folder / "samples"), ledger.plan.cool_down_s, host, tell)
+        await_fit(newest_manifest(folder / "samples"), ledger.plan.waits_s(arm), host, tell)
         ledger.attempts.append(_run_sample(ledger.plan, arm, sample, folder / "samples" / name, console))
         ledger.save(folder)
 

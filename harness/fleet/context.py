@@ -23,16 +23,20 @@ Out: TypeAlias = list[Action]
 
 
 class Context:
-    """`epoch_s` is the wall-clock time (seconds since 1970) of ``now == 0``; `started` the kubelet's start."""
+    """`epoch_s` is the wall-clock time (seconds since 1970) of ``now == 0``; `started` the kubelet's start; `boots` how
+    often the machine was started again before that."""
 
-    __slots__ = ("_relist_phase_s", "epoch_s", "name", "options", "rng", "started")
+    __slots__ = ("_relist_phase_s", "boots", "epoch_s", "name", "options", "rng", "started")
 
-    def __init__(self, name: str, options: KubeletOptions, rng: Draws, epoch_s: float) -> None:
+    def __init__(
+        self, name: str, options: KubeletOptions, rng: Draws, epoch_s: float, boots: int = 0
+    ) -> None:
         self.name = name
         self.options = options
         self.rng = rng
         self.epoch_s = epoch_s
         self.started = 0.0
+        self.boots = boots
         self._relist_phase_s = options.relist_s * (crc32(name.encode()) % 997) / 997
 
     def draw(self, bounds: Range) -> float:

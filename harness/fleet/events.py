@@ -63,13 +63,13 @@ class EventRecorder:
         if self._on:
             self._about(pod, WARNING, reason, message, container, now, out)
 
-    def node(self, reason: str, message: str, now: float, out: Out) -> None:
+    def node(self, reason: str, message: str, now: float, out: Out, kind: str = "Normal") -> None:
         """About the node itself; such events live in the namespace "default" and have the node's name as uid."""
         if self._on:
             name, stamp = self._context.name, self._context.stamp(now)
             involved = f'{{"kind":"Node","name":"{name}","uid":"{name}"}}'
             event = Occurrence(
-                "default", self._name(name, now), name, involved, "Normal", reason, message, stamp, stamp
+                "default", self._name(name, now), name, involved, kind, reason, message, stamp, stamp
             )
             self._record(event, now, out)
 

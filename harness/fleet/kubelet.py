@@ -8,7 +8,7 @@ pods' watch at the first full second at which the node's informer has synced (kk
 from __future__ import annotations
 
 from harness.client.limiter import TokenBucket
-from harness.client.machine import Action, Arm, Disarm, Event, Fired, Note
+from harness.client.machine import Action, Arm, Disarm, Event, Fired, Note, Sample
 from harness.client.reflector import Output, Reflector
 from harness.client.requests import CSIDRIVERS, NODES, PODS, RUNTIMECLASSES, SERVICES
 from harness.client.store import Change, Changed, ObjectView
@@ -26,6 +26,7 @@ from harness.fleet import (
 from harness.fleet.certificates import CertificateManager, OwnCertificate
 from harness.fleet.claims import ClaimManager, DriverView
 from harness.fleet.context import Context, Out
+from harness.fleet.eventcorrelator import WARNING
 from harness.fleet.events import PART as EVENTS
 from harness.fleet.events import EventRecorder
 from harness.fleet.firstreads import FirstReads
@@ -72,6 +73,8 @@ class Kubelet:
     reported; label mount = first, or retried where a volume or the environment needed another try),
     ``pod_deletion_ms`` (from hearing of the deletion to hearing that the pod is gone) and ``kubelet_events_lost``,
     beside those of its reflectors. `certificate` is the node's client certificate, None where it has none of its own.
+    `boots`: how often the machine was started again before. Then the node is there, its pods' containers have died with
+    the machine, and there is a Sample ``node_ready_again_ms`` (since its start).
     """
 
     __slots__ = (
@@ -99,8 +102,9 @@ class Kubelet:
         epoch_s: float,
         *,
         certificate: OwnCertificate | None = None,
+        boots: int = 0,
     ) -> None:
-        context = self._context = Context(name, options, rng, epoch_s)
+        context = self._context = Context(name, options, rng, epoch_s, boots)
         self._registration = Registration(context)
         self._node = NodeStatus(context)
         self._lease = lease.LeaseController(context)
@@ -294,6 +298,10 @@ class Kubelet:
         if self._registration.registered and not was[0]:
             self._note("kubelet-registered", now, out)
             self._node.start(now, out)
+            boots = self._context.boots
+            if boots:
+                text = f"Node {self.name} has been rebooted, boot id: {nodestatus.boot_id(self.name, boots)}"
+                self._events.node("Rebooted", text, now, out, WARNING)
             for reason in ("NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"):
                 self._events.node(reason, f"Node {self.name} status is now: {reason}", now, out)
         if self._registration.initialised and not was[1]:
@@ -304,6 +312,8 @@ class Kubelet:
     def _note(self, kind: str, now: float, out: Out) -> None:
         after_ms = (now - self._context.started) * 1000.0
         out.append(Note(kind, {"node": self.name, "after_ms": after_ms}))
+        if kind == "kubelet-ready" and self._context.boots:
+            out.append(Sample("node_ready_again_ms", after_ms))
 
     def _mount(self, event: Event, now: float, out: Out) -> None:
         uid = str(event.key[1])

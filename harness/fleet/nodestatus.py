@@ -33,11 +33,12 @@ _HEALTHY = (
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
 )
-_NAME, _ADDRESS, _HEARTBEAT, _SINCE = (
+_NAME, _ADDRESS, _HEARTBEAT, _SINCE, _BOOT = (
     b"\x00name\x00",
     b"\x00address\x00",
     b"\x00heartbeat\x00",
     b"\x00since\x00",
+    b"\x00boot\x00",
 )
 
 
@@ -45,6 +46,11 @@ def node_address(name: str, hosted: int = 0) -> str:
     """An address in 10.0.0.0/8 that follows from the node's name; `hosted` > 0 is that of its nth pod."""
     digest = crc32(name.encode())
     return f"10.{digest >> 8 & 255}.{digest & 255}.{hosted % 254 + 1}"
+
+
+def boot_id(name: str, boots: int) -> str:
+    """status.nodeInfo.bootID of a machine that was started again so often."""
+    return f"{name}-{boots}" if boots else name
 
 
 class ReportState(Enum):
@@ -163,6 +169,8 @@ class NodeStatus:
         self._sending = self.ready
         bodies = _bodies(self._context.options, self.ready)
         template = bodies.heartbeat if self._sent is self.ready else bodies.change
+        if self._sent is None and self._context.boots:
+            template = bodies.rebooted
         lists = b""
         if self._images is not self._reported_images:
             lists += b',"images":' + _image_list(self._images)
@@ -216,6 +224,8 @@ class NodeStatus:
 
     def _fill(self, template: bytes, now: float) -> bytes:
         name = self._context.name
+        if self._context.boots:
+            template = template.replace(_BOOT, boot_id(name, self._context.boots).encode())
         return (
             template.replace(_NAME, name.encode())
             .replace(_ADDRESS, node_address(name).encode())
@@ -245,6 +255,8 @@ class _Bodies(msgspec.Struct, frozen=True, gc=False):
     node: bytes
     change: bytes
     heartbeat: bytes
+    rebooted: bytes
+    """The first report after a reboot: whatever somebody thought of the node meanwhile is wrong."""
 
 
 @lru_cache(maxsize=64)
@@ -273,12 +285,13 @@ def _bodies(options: KubeletOptions, ready: bool) -> _Bodies:
         node=_encode(node),
         change=_encode(_patch_of([*times[:-1], conditions[-1]])),
         heartbeat=_encode(_patch_of(times)),
+        rebooted=_encode(_patch_of(conditions, nodeInfo={"bootID": _mark(_BOOT)})),
     )
 
 
-def _patch_of(conditions: list[dict[str, str]]) -> dict[str, object]:
+def _patch_of(conditions: list[dict[str, str]], **more: object) -> dict[str, object]:
     order = [{"type": each["type"]} for each in conditions]
-    return {"status": {"$setElementOrder/conditions": order, "conditions": conditions}}
+    return {"status": {"$setElementOrder/conditions": order, "conditions": conditions, **more}}
 
 
 def _status(options: KubeletOptions, ready: bool) -> dict[str, object]:
@@ -342,6 +355,6 @@ def _mark(mark: bytes) -> str:
 
 def _encode(thing: object) -> bytes:
     encoded = msgspec.json.encode(thing)
-    for mark in (_NAME, _ADDRESS, _HEARTBEAT, _SINCE):
+    for mark in (_NAME, _ADDRESS, _HEARTBEAT, _SINCE, _BOOT):
         encoded = encoded.replace(msgspec.json.encode(mark.decode())[1:-1], mark)
     return encoded

@@ -17,12 +17,16 @@ from harness.fleet.pods import Container, Pod
 _LOST = (137, "ContainerStatusUnknown", "The container could not be located when the pod was terminated")
 """Exit code, reason and message of a container that never ran, of a pod that is over (status_manager.go,
 TerminatePod)."""
+_DIED = (255, "Unknown", None)
+"""The same of a container that went with its machine: what containerd makes of one that it finds without a process
+(internal/cri/server/restart.go: unknownExitCode, unknownExitReason)."""
 
 
 class Phase(Enum):
     """Where a pod is, as far as its status shows it."""
 
     CREATING = "nothing runs yet"
+    DIED = "its containers ended with the machine that they ran on, and nothing runs yet"
     RUNNING = "its containers run"
     STOPPED = "its containers have ended, the pod is not over"
     SUCCEEDED = "over"
@@ -30,6 +34,7 @@ class Phase(Enum):
 
 
 _OVER = (Phase.SUCCEEDED, Phase.FAILED)
+_NOTHING_RUNS = (Phase.CREATING, Phase.DIED)
 
 
 class Snapshot(msgspec.Struct, gc=False):
@@ -44,12 +49,17 @@ class Snapshot(msgspec.Struct, gc=False):
     stopped_at: float
     address: int
     runs: tuple[Run, ...] = ()
+    before: tuple[int, ...] | None = None
+    """Of a pod that ran before its machine was started again: how often each container had been restarted by then, init
+    containers first; empty where nobody knows."""
 
     @property
     def api_phase(self) -> str:
         """status.phase."""
         if self.phase in _OVER:
             return self.phase.name.capitalize()
+        if self.phase is Phase.DIED:
+            return "Running"  # kubelet_pods.go, getPhase: all are about to be started again
         if self.phase is Phase.CREATING:
             return "Pending"
         if self.runs and not any(run.started_at for run in self.runs if not run.init):
@@ -58,16 +68,30 @@ class Snapshot(msgspec.Struct, gc=False):
 
     @property
     def since(self) -> float:
-        if self.phase is Phase.CREATING:
+        if self.phase in _NOTHING_RUNS:
             return self.heard_at
         return self.started_at if self.phase is Phase.RUNNING else self.stopped_at
 
     def kinds(self) -> list[str]:
         """The state of each container, init containers first: waiting, running or terminated."""
         if self.runs:
-            return [_kind(run) if self.phase not in _OVER else "terminated" for run in self.runs]
+            ended = self.phase in _OVER or self.phase is Phase.DIED
+            return ["terminated" if ended else _kind(run) for run in self.runs]
         kind = {Phase.CREATING: "waiting", Phase.RUNNING: "running"}.get(self.phase, "terminated")
         return [kind] * len(self.pod.plan.containers)
+
+    def restarts(self) -> list[int]:
+        """Of each container, init containers first."""
+        if self.before is None and not self.runs:
+            return [0] * len(self.pod.plan.containers)
+        runs = self.runs or (None,) * len(self.pod.plan.containers)
+        before = self.before or ()
+        found = []
+        for place, run in enumerate(runs):
+            again = (self.started_at if run is None else run.started_at) > 0
+            earlier = before[place] + again if place < len(before) else 0
+            found.append(earlier + (0 if run is None else run.restarts))
+        return found
 
 
 def _kind(run: Run) -> str:
@@ -122,8 +146,11 @@ class ShownStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         found = (*self.init_container_statuses, *self.container_statuses)
         if [each.state.kind for each in found] != snapshot.kinds():
             return False
-        restarts = sum(run.restarts for run in snapshot.runs)
-        return restarts == sum(each.restart_count for each in found)
+        return sum(snapshot.restarts()) == sum(each.restart_count for each in found)
+
+    def restarts(self) -> tuple[int, ...]:
+        """Of each container, init containers first."""
+        return tuple(each.restart_count for each in (*self.init_container_statuses, *self.container_statuses))
 
 
 # ---- the patch -------------------------------------------------------------------------------------------------------
@@ -140,11 +167,12 @@ def patch_body(snapshot: Snapshot, context: Context) -> bytes:
         "hostIPs": [{"ip": host}],
         "observedGeneration": snapshot.generation,
         "phase": snapshot.api_phase,
-        "startTime": context.stamp(snapshot.heard_at),
     }
+    if snapshot.before is None:
+        status["startTime"] = context.stamp(snapshot.heard_at)
     if pod.plan.init:
         status["initContainerStatuses"] = list(_containers(snapshot, context, init=True))
-    if snapshot.phase is not Phase.CREATING:
+    if snapshot.phase not in _NOTHING_RUNS:
         address = host if pod.plan.host_network else node_address(context.name, snapshot.address)
         status["podIP"] = address
         status["podIPs"] = [{"ip": address}]
@@ -186,7 +214,7 @@ def _initialised(snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
     if snapshot.phase is Phase.SUCCEEDED:
         return "True", {"reason": "PodCompleted"}
     missing = [run.container.name for run in snapshot.runs if run.init and not run.done]
-    if not missing or snapshot.phase in _OVER or snapshot.phase is Phase.STOPPED:
+    if not missing or snapshot.phase in (*_OVER, Phase.STOPPED, Phase.DIED):
         return "True", {"reason": None, "message": None} if snapshot.runs else {}
     names = " ".join(missing)
     return "False", {
@@ -215,13 +243,14 @@ def _unready(snapshot: Snapshot) -> dict[str, Any]:
 
 # ---- containers ------------------------------------------------------------------------------------------------------
 def _containers(snapshot: Snapshot, context: Context, *, init: bool) -> Iterator[dict[str, Any]]:
+    restarts = snapshot.restarts()
     if snapshot.runs:
-        for run in snapshot.runs:
+        for run, count in zip(snapshot.runs, restarts, strict=True):
             if run.init == init:
-                yield _of_run(snapshot, run, context)
+                yield _of_run(snapshot, run, count, context)
     elif not init:
-        for container in snapshot.pod.plan.containers:
-            yield _plain(snapshot, container, context)
+        for container, count in zip(snapshot.pod.plan.containers, restarts, strict=True):
+            yield {**_plain(snapshot, container, context), "restartCount": count}
 
 
 def _plain(snapshot: Snapshot, container: Container, context: Context) -> dict[str, Any]:
@@ -230,24 +259,42 @@ def _plain(snapshot: Snapshot, container: Container, context: Context) -> dict[s
     if phase is Phase.CREATING:
         return _status(snapshot, container, {"waiting": {"reason": "ContainerCreating"}}, ran=False)
     if phase is Phase.RUNNING:
-        return _status(snapshot, container, {"running": {"startedAt": stamp(snapshot.started_at)}}, up=True)
+        running = {"running": {"startedAt": stamp(snapshot.started_at)}}
+        return _died_before(snapshot, _status(snapshot, container, running, up=True), context)
     if not snapshot.started_at:
-        code, reason, message = _LOST
-        lost = {"exitCode": code, "reason": reason, "message": message, "startedAt": None, "finishedAt": None}
-        return _status(snapshot, container, {"terminated": lost}, ran=False)
+        ran = snapshot.before is not None
+        return _status(snapshot, container, {"terminated": _never_ended(snapshot, context)}, ran=ran)
     ended = _terminated(snapshot, container, 0, snapshot.started_at, snapshot.stopped_at, context)
     return _status(snapshot, container, {"terminated": ended})
 
 
-def _of_run(snapshot: Snapshot, run: Run, context: Context) -> dict[str, Any]:
+def _never_ended(snapshot: Snapshot, context: Context) -> dict[str, Any]:
+    """The end of a container of which there is none: it never ran, or went with its machine."""
+    died = snapshot.before is not None
+    code, reason, message = _DIED if died else _LOST
+    at = context.stamp(context.started) if died else None
+    return {"exitCode": code, "reason": reason, "message": message, "startedAt": None, "finishedAt": at}
+
+
+def _died_before(snapshot: Snapshot, status: dict[str, Any], context: Context) -> dict[str, Any]:
+    if snapshot.before is not None:
+        status["lastState"] = {"terminated": _never_ended(snapshot, context)}
+    return status
+
+
+def _of_run(snapshot: Snapshot, run: Run, restarts: int, context: Context) -> dict[str, Any]:
     kind, container = _kind(run), run.container
     status = _status(snapshot, container, {}, up=kind == "running", ran=bool(run.started_at))
-    status["restartCount"] = run.restarts
+    status["restartCount"] = restarts
     if run.init and not run.container.sidecar:
         status["started"] = False
         status["ready"] = run.done
     last = run.last
-    if kind == "running":
+    if run.started_at:
+        _died_before(snapshot, status, context)
+    if snapshot.phase is Phase.DIED:
+        status["state"] = {"terminated": _never_ended(snapshot, context)}
+    elif kind == "running":
         status["state"] = {"running": {"startedAt": context.stamp(run.started_at)}}
     elif run.crashed:
         pod = snapshot.pod
@@ -261,9 +308,7 @@ def _of_run(snapshot: Snapshot, run: Run, context: Context) -> dict[str, Any]:
         ended = _terminated(snapshot, container, run.code, run.started_at, run.ended_at, context)
         status["state"] = {"terminated": ended}
     elif snapshot.phase in _OVER:
-        code, reason, message = _LOST
-        lost = {"exitCode": code, "reason": reason, "message": message, "startedAt": None, "finishedAt": None}
-        status["state"] = {"terminated": lost}
+        status["state"] = {"terminated": _never_ended(snapshot, context)}
     else:
         reason = "PodInitializing" if snapshot.pod.plan.init else "ContainerCreating"
         status["state"] = {"waiting": {"reason": reason}}

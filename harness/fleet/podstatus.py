@@ -25,6 +25,7 @@ class _Entry:
 
     __slots__ = (
         "address",
+        "before",
         "finished",
         "generation",
         "heard_at",
@@ -45,6 +46,7 @@ class _Entry:
         self.heard_at = heard_at
         self.address = address
         self.phase = Phase.CREATING
+        self.before: tuple[int, ...] | None = None  # as a snapshot has it
         self.runs: Runs | None = None  # where its containers differ from one another
         self.sent_phase = ""
         self.generation = pod.generation
@@ -76,6 +78,7 @@ class _Entry:
             self.stopped_at,
             self.address,
             () if self.runs is None else (*self.runs.init, *self.runs.main),
+            self.before,
         )
 
 
@@ -123,11 +126,23 @@ class StatusManager:
         return len(self._entries)
 
     # ---- what the pod worker says ------------------------------------------------------------------------------------
-    def creating(self, pod: Pod, heard_at: float, now: float, out: Out, runs: Runs | None = None) -> None:
-        """A new pod; `heard_at` is when the kubelet learnt of it, `runs` are its containers where they differ."""
+    def creating(
+        self,
+        pod: Pod,
+        heard_at: float,
+        now: float,
+        out: Out,
+        runs: Runs | None = None,
+        *,
+        died: bool = False,
+    ) -> None:
+        """A new pod; `heard_at` is when the kubelet learnt of it, `runs` are its containers where they differ.
+        `died`: they ran before the machine was started again."""
         self._addresses += 1
         entry = self._entries[pod.uid] = _Entry(pod, heard_at, self._addresses)
         entry.runs = runs
+        if died:
+            entry.phase, entry.before = Phase.DIED, ()
         self._signalled = True
         self._wake(now, out)
 
@@ -257,6 +272,8 @@ class StatusManager:
         if view is None or view.metadata.uid != entry.pod.uid:
             return False  # refused, or gone, which the watch will say; until it does the full pass asks again
         assert self._saying is not None
+        if entry.before == ():  # how often containers were restarted so far, only the server knows
+            entry.before = self._saying.before = view.status.restarts()
         if view.status.shows(self._saying):
             return self._reported(entry, now, out)
         pod = entry.pod
@@ -270,7 +287,7 @@ class StatusManager:
         assert self._saying is not None
         entry.sent = self._version
         phase = self._saying.api_phase
-        if phase == "Running" and entry.sent_phase != "Running":
+        if phase == "Running" and entry.sent_phase != "Running" and entry.before is None:
             labels = (("mount", "retried" if entry.retried else "first"),)
             out.append(Sample("pod_startup_ms", (now - entry.heard_at) * 1000.0, labels))
         entry.sent_phase = phase

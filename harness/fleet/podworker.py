@@ -3,6 +3,7 @@
     HEARD -> MOUNTING -> STARTING -> RUNNING        the way up
     HEARD, MOUNTING, STARTING, RUNNING -> STOPPING -> ENDING -> CLEANING -> FINISHED    once deletionTimestamp is set
     RUNNING -> CLEANING -> FINISHED                 all containers have ended, and none is started again
+    HEARD -> CLEANING -> FINISHED                   the same of those that died with the machine
 
 A deleted pod reports three times where the status manager finds the time: that the deletion was observed, that its
 containers have ended, and, after the next relist of the PLEG, that it is over (SyncTerminatingPod and
@@ -81,6 +82,7 @@ TRANSITIONS: dict[tuple[Stage, Cue], Stage] = {
     (Stage.STOPPING, Cue.STOPPED): Stage.ENDING,
     (Stage.ENDING, Cue.ENDED): Stage.CLEANING,
     (Stage.RUNNING, Cue.COMPLETED): Stage.CLEANING,
+    (Stage.HEARD, Cue.COMPLETED): Stage.CLEANING,
     (Stage.CLEANING, Cue.CLEANED): Stage.FINISHED,
 }
 
@@ -95,6 +97,7 @@ class _Record:
     __slots__ = (
         "cleaned_at",
         "deleted_at",
+        "died",
         "failures",
         "heard_at",
         "pod",
@@ -112,6 +115,7 @@ class _Record:
         self.cleaned_at = 0.0  # when its volumes are unmounted; 0 before its containers have ended
         self.reading: Ref | None = None  # what its environment waits for
         self.referencing = False  # whether its objects are referenced
+        self.died = False  # whether it ran before the machine was started again
         self.failures = 0  # mounts that had to be tried again
         self.runs: Runs | None = None  # where its containers differ from one another
 
@@ -258,15 +262,21 @@ class PodWorkers:
         """Register with the object cache, report, mount: what the first SyncPod does (kubelet.go). The watches of its
         objects are opened here, 100 ms and more before anything reads them; none for a pod that is to end anyway."""
         pod = record.pod
-        if not pod.deleted:
+        record.died = self._context.boots > 0 and pod.phase == "Running"
+        over = record.died and pod.plan.restart == "Never"
+        if not pod.deleted and not over:
             for ref in pod.plan.refs:
                 self._cache.add(ref, now, out)
             record.referencing = True
         if pod.plan.staged:
             record.runs = Runs(pod.plan, self._context)
-        self._status.creating(pod, record.heard_at, now, out, record.runs)
+        self._status.creating(pod, record.heard_at, now, out, record.runs, died=record.died)
         if pod.deleted:
             self._stop_containers(record, now, out)
+            return
+        if over:
+            self._first_reads.forget(pod.uid)
+            self._over(record, Cue.COMPLETED, True, now, out)
             return
         record.move(Cue.TAKEN_UP)
         if self._volumes.begin(pod, now, out):
@@ -302,6 +312,9 @@ class PodWorkers:
         record.move(Cue.STARTED)
         self._first_reads.forget(pod.uid)
         self._status.running(pod.uid, record.failures > 0, now, out)
+        if record.died:  # kuberuntime_manager.go, SyncPod: its sandbox is not ready
+            changed = "Pod sandbox changed, it will be killed and re-created."
+            self._events.normal(pod, "SandboxChanged", changed, now, out)
         if record.runs is not None:
             self._happened(record, record.runs.begin(now), now, out)
             return

@@ -16,6 +16,9 @@ _CONNECTION = {
 }
 """Go's words for it (syscall.Errno, context.DeadlineExceeded)."""
 
+CONNECTION_LOST = "http2: client connection lost"
+"""utils.go: errHTTP2ClientConnectionLost."""
+
 NO_BOOKMARK = "don't receive bookmark"
 """requester.go: WatchListRequester.Do, of a stream that ends before its initial events do."""
 
@@ -49,6 +52,8 @@ def of_error(error: TransportError) -> RequestFailure:
     message = _CONNECTION.get(error.failure)
     if message is not None:
         return RequestFailure("connection", message=message)
+    if error.failure is Failure.LOST:
+        return RequestFailure("http2-protocol", message=CONNECTION_LOST)
     if error.failure is Failure.PROTOCOL:
         return RequestFailure("http2-protocol", message=error.detail)
     return RequestFailure("unknown", message=error.failure.value)

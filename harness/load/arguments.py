@@ -222,12 +222,7 @@ def options_from(parsed: argparse.Namespace) -> RunOptions:
     fleet = parse_settings(parsed.fleet)
     connections = kubelets * (2 if fleet.get("kube_proxy") else 1)
     require_files(_at_one_process(connections, parsed, existing), parsed.http)
-    values = {flag.key: getattr(parsed, f"pool_{flag.key}") for flag in FLAGS}
-    values["fault"] = [spec.text for spec in faults if not spec.later]
-    values["link"] = [*values["link"], *places_of(spec for spec in faults if spec.later)]
-    pool = pool_options(values, nodes=kubelets, seed=parsed.seed)
-    pool = msgspec.structs.replace(pool, backend="existing") if existing else pool
-    _check_faults(faults, pool)
+    pool = _pool(parsed, faults, kubelets, existing)
     if not parsed.scrape_interval >= 0.5:
         raise ConfigError(
             f"--scrape-interval {parsed.scrape_interval:g}: at least 0.5 s are needed between scrapes"
@@ -253,7 +248,7 @@ def options_from(parsed: argparse.Namespace) -> RunOptions:
         faults=tuple(spec for spec in faults if spec.later),
         scrape_interval_s=parsed.scrape_interval,
         fleet=fleet,
-        cluster=cluster_options(parsed),
+        cluster=cluster_options(parsed, existing=existing, balancer=pool.balancer.kind),
         controllers=controllers_of(parsed),
         scheduler=scheduler_of(parsed),
         prometheus=without_prometheus(prometheus, pace),
@@ -306,6 +301,18 @@ def _bind_address(text: str) -> tuple[str, int] | None:
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
-def _check_faults(faults: tuple[FaultSpec, ...], pool: PoolOptions) -> None:
+def _pool(
+    parsed: argparse.Namespace, faults: tuple[FaultSpec, ...], nodes: int, existing: bool
+) -> PoolOptions:
+    """What the run starts, or the words for a cluster that is there. Raises ConfigError, also for an option that a
+    pool would have where none is started."""
+    values = {flag.key: getattr(parsed, f"pool_{flag.key}") for flag in FLAGS}
+    if existing:
+        values["backend"] = "existing"
+        check_faults(faults, "existing")
+    values["fault"] = [spec.text for spec in faults if not spec.later]
+    values["link"] = [*values["link"], *places_of(spec for spec in faults if spec.later)]
+    pool = pool_options(values, nodes=nodes, seed=parsed.seed)
     check_faults(faults, pool.backend)
     check_parts(faults, pool.parts)
+    return pool

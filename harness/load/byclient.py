@@ -29,6 +29,10 @@ class TransportsByClient:
         for transport in self._transports.values():
             transport.close_connections()
 
+    def kill(self) -> None:
+        for transport in self._transports.values():
+            transport.kill()
+
     def close(self) -> None:
         for transport in self._transports.values():
             transport.close()

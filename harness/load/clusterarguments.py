@@ -81,8 +81,16 @@ def add_cluster_arguments(add: Callable[..., None]) -> None:
     add("--ca-key", default="", metavar="FILE", help="key of --ca-cert")
 
 
-def cluster_options(parsed: argparse.Namespace) -> ClusterOptions:
-    """Raises ConfigError."""
+def cluster_options(parsed: argparse.Namespace, *, existing: bool, balancer: str) -> ClusterOptions:
+    """`existing`: the target is a cluster that is there. `balancer` is what stands before a pool's members, "" for
+    nothing. Raises ConfigError."""
+    if not existing:
+        _refuse_without_cluster(parsed)
+    if balancer and parsed.endpoint_policy != ClusterOptions().policy:
+        raise ConfigError(
+            f"--endpoint-policy {parsed.endpoint_policy}: clients see one address, that of --balancer {balancer}; "
+            "how it chooses is --balancer-policy"
+        )
     if parsed.streams_per_connection < 0:
         raise ConfigError(
             f"--streams-per-connection {parsed.streams_per_connection}: at least 1, or 0 for no limit"
@@ -105,6 +113,20 @@ def cluster_options(parsed: argparse.Namespace) -> ClusterOptions:
         ca_cert=parsed.ca_cert,
         ca_key=parsed.ca_key,
     )
+
+
+def _refuse_without_cluster(parsed: argparse.Namespace) -> None:
+    """What says something of a cluster that is there means nothing to a pool of the run's own."""
+    for flag, given in (
+        ("context", parsed.context),
+        ("no-discover-members", parsed.no_discover_members),
+        ("i-know", parsed.i_know),
+    ):
+        if given:
+            raise ConfigError(
+                f"--{flag}: the run starts a pool of its own; a cluster that is there is named by --kubeconfig, -H, "
+                "--endpoints or --backend existing"
+            )
 
 
 def read_identity(options: ClusterOptions) -> Identity:

@@ -20,8 +20,10 @@ from harness.clusterloader.messages import (
     AnyMessage,
     Execute,
     Executed,
+    FailNodes,
     Queried,
     Query,
+    RebootNodes,
     Recruit,
     Recruits,
     Restart,
@@ -31,6 +33,7 @@ from harness.clusterloader.messages import (
 )
 from harness.load.executors import MESSAGE
 from harness.load.running import Command, run_command
+from harness.load.workers.failures import ORDERED, carry_out, nodes_of
 from harness.pool.process import Process
 from harness.pool.restarts import RestartOrder
 
@@ -82,6 +85,8 @@ class Desk:
             gevent.spawn(self._execute, by, message)
         elif isinstance(message, Restart):
             self._restart(by, message)
+        elif isinstance(message, FailNodes | RebootNodes):
+            self._to_all(body)
         elif isinstance(message, Query) and self.query is not None:
             gevent.spawn(self._ask, self.query, by, message)
 
@@ -117,6 +122,15 @@ class Desk:
         client_id = self._workers().get(to)
         if client_id is not None:
             runner.send_message(MESSAGE, {"by": by, "body": body}, client_id)
+
+    def _to_all(self, body: bytes) -> None:
+        """Every worker looks which of the nodes are its own."""
+        runner = self._environment.runner
+        if not hasattr(runner, "clients"):  # later: the asker is in the middle of its turn
+            gevent.spawn(lambda: carry_out(body, nodes_of(runner), self._tell))
+            return
+        for client_id in self._workers().values():
+            runner.send_message(ORDERED, {"body": body}, client_id)
 
     def _hand_over(self, by: str, body: bytes) -> None:
         context = self._environment.swarmlet_context

@@ -28,6 +28,7 @@ from harness.load.provisionervirtual import run_virtual
 from harness.load.session import CREDENTIALS, Session
 from harness.load.users import KubeletUser
 from harness.load.virtualarguments import check_virtual
+from harness.load.workers.failures import ORDERED, carry_out, nodes_of
 from harness.load.workers.nodes import NODES_NAMED, LostWorker
 from harness.load.workers.placement import StayingDispatcher, Workers, dismiss
 from harness.observe.record import REPORTED_EVERY_S
@@ -85,6 +86,7 @@ def _on_init(environment: Any, runner: Any, **_: Any) -> None:
         runner.register_message(CREDENTIALS, _on_credentials)
         runner.register_message(MESSAGE, _on_told)
         runner.register_message(NODES_NAMED, _on_named)
+        runner.register_message(ORDERED, _on_ordered)
         signal.signal(signal.SIGINT, _as_sigterm)
         return
     if isinstance(runner, MasterRunner):
@@ -233,6 +235,12 @@ def _on_named(environment: Any, msg: Any, **_: Any) -> None:
     context: WorkerContext | None = environment.swarmlet_context
     if context is not None:
         context.nodes.hand_over(msg.data["names"], msg.data["made"], msg.data["empty"])
+
+
+def _on_ordered(environment: Any, msg: Any, **_: Any) -> None:
+    context: WorkerContext | None = environment.swarmlet_context
+    if context is not None:
+        carry_out(msg.data["body"], nodes_of(environment.runner), context.tell)
 
 
 def _on_credentials(environment: Any, msg: Any, **_: Any) -> None:

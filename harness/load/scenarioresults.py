@@ -1,38 +1,39 @@
-"""What a scenario leaves in its run's record: ClusterLoader2's artifacts, and the SLOs from the members' histograms.
+"""What a scenario leaves in its run's record: ClusterLoader2's artifacts, and what the scraped series come to.
 
 The SLO of API calls needs what the scraper kept, which is whole only once the run is over; so it is computed here, for
-all members together as upstream does and beside it for each.
+all members together as upstream does and beside it for each. So are the measurements of `recordwindows`.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from harness.clusterloader import Config
 from harness.clusterloader.artifacts import Artifacts
+from harness.clusterloader.measurements.recorded import NOTE
+from harness.clusterloader.resourceusage import read_constraints
+from harness.clusterloader.series import Series
 from harness.clusterloader.slo import (
     REQUESTS,
     WATCH_LISTS,
     Limits,
-    Series,
     figures,
     latencies,
     perf_data,
     violations,
 )
 from harness.load.lateness import lateness
-from harness.observe.exposition import split
-from harness.observe.record import read_table
+from harness.load.recordseries import families
+from harness.load.recordwindows import NOT_SCRAPED, Evaluator, RecordWindow, Skipped
+from harness.observe.record import read_manifest, read_table
 
 FOLDER = "artifacts"
-NOT_SCRAPED = "no member's /metrics was scraped"
+_SLO = "APIResponsivenessPrometheus"
 
 
 class _Window(NamedTuple):
@@ -47,8 +48,10 @@ class ScenarioResults:
     """`take` is given what the scenario's user tells; `finish` writes the files of a run that is over."""
 
     def __init__(self, config: Config) -> None:
+        self._config = config
         self._artifacts = Artifacts(config)
         self._windows: list[_Window] = []
+        self._recorded: list[RecordWindow] = []
 
     def take(self, kind: str, fields: Mapping[str, Any]) -> None:
         self._artifacts.take(kind, fields)
@@ -56,23 +59,66 @@ class ScenarioResults:
             limits = msgspec.convert(fields["limits"], Limits)
             window = (fields["identifier"], fields["step"], fields["from_s"], fields["until_s"], limits)
             self._windows.append(_Window(*window))
+        elif kind == NOTE:
+            self._recorded.append(msgspec.convert(fields, RecordWindow))
 
     def finish(self, record: Path) -> SLOs:
         """Write the artifacts into `record`; what the SLOs came to. Raises OSError."""
         found = SLOs([], [], [])
-        series = _histograms(record) if self._windows else {}
-        for window in self._windows:
-            if series:
-                self._evaluate(window, series, found)
-            else:
-                found.skipped.append(f"APIResponsivenessPrometheus {window.identifier}")
-                self._artifacts.skipped(f"APIResponsivenessPrometheus - {window.identifier}", NOT_SCRAPED)
+        if self._windows or self._recorded:
+            self._look_into(record, read_table(record, "series"), found)
         found.measurements.extend(lateness(record))
         folder = record / FOLDER
         folder.mkdir(exist_ok=True)
         for name, content in self._artifacts.files():
             (folder / name).write_bytes(content)
         return found
+
+    def _look_into(self, record: Path, table: pa.Table, found: SLOs) -> None:
+        series = families(table, {REQUESTS, WATCH_LISTS}) if self._windows else {}
+        for window in self._windows:
+            if series:
+                self._evaluate(window, series, found)
+            else:
+                self._skip(Skipped(_SLO, window.identifier, NOT_SCRAPED), found)
+        if self._recorded:
+            config = self._config
+            limits = {
+                window.limits: read_constraints(config.templates, window.limits, config.nodes)
+                for window in self._recorded
+                if window.limits
+            }
+            evaluator = Evaluator(table, read_manifest(record).target, limits)
+            for recorded in self._recorded:
+                self._compute(recorded, evaluator, found)
+
+    def _skip(self, skipped: Skipped, found: SLOs) -> None:
+        found.skipped.append(skipped)
+        self._artifacts.skipped(f"{skipped.method} - {skipped.identifier}", skipped.reason)
+
+    def _compute(self, window: RecordWindow, evaluator: Evaluator, found: SLOs) -> None:
+        """One window of the record. What its summary is stands in its file alone: it may be megabytes."""
+        evaluated = evaluator.evaluate(window)
+        for skipped in evaluated.skipped:
+            self._skip(skipped, found)
+        for summary in evaluated.summaries:
+            self._artifacts.summary(summary.name, window.until_s, summary.content)
+        if evaluated.summaries:
+            found.measurements.append(
+                {
+                    "name": window.method,
+                    "method": window.label,
+                    "identifier": window.identifier,
+                    "step": window.step,
+                    "values": evaluated.values,
+                }
+            )
+        if evaluated.violation:
+            self._miss(f"{window.label} - {window.identifier}: {evaluated.violation}", found)
+
+    def _miss(self, text: str, found: SLOs) -> None:
+        found.violations.append(text)
+        self._artifacts.problem(text)
 
     def _evaluate(self, window: _Window, series: Mapping[str, list[Series]], found: SLOs) -> None:
         """One window over all members, and over each where there are several."""
@@ -89,7 +135,7 @@ class ScenarioResults:
         found.measurements.append(
             {
                 "name": f"{name}_{window.identifier}",
-                "method": "APIResponsivenessPrometheus",
+                "method": _SLO,
                 "identifier": window.identifier,
                 "step": window.step,
                 "values": values,
@@ -98,9 +144,7 @@ class ScenarioResults:
         )
         if window.limits.enforced:
             for text in violations(whole, window.limits):
-                missed = f"APIResponsivenessPrometheus - {window.identifier}: {text}"
-                found.violations.append(missed)
-                self._artifacts.problem(missed)
+                self._miss(f"{_SLO} - {window.identifier}: {text}", found)
 
 
 class SLOs(NamedTuple):
@@ -108,23 +152,4 @@ class SLOs(NamedTuple):
 
     measurements: list[dict[str, Any]]
     violations: list[str]
-    skipped: list[str]
-
-
-def _histograms(record: Path) -> dict[str, list[Series]]:
-    """The histograms' buckets by member, from the record's series."""
-    table = read_table(record, "series")
-    text = table["series"].cast("string")
-    wanted = pc.or_(pc.starts_with(text, REQUESTS), pc.starts_with(text, WATCH_LISTS))
-    points: defaultdict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    rows: pa.Table = table.filter(wanted)
-    columns = (rows[name].to_pylist() for name in ("member", "series", "t", "value"))
-    for member, name, t, value in zip(*columns, strict=True):
-        points[member, name].append((t, value))
-    found: defaultdict[str, list[Series]] = defaultdict(list)
-    for (member, name), kept in points.items():
-        kept.sort()
-        family, labels = split(name)
-        times, values = zip(*kept, strict=True)
-        found[member].append(Series({**labels, "__name__": family}, times, values))
-    return found
+    skipped: list[Skipped]

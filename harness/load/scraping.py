@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ssl
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.load.plan import Target
 from harness.observe.scraper import More, Plan, Source
+from harness.pool import folders
 from harness.pool.process import Process
 from harness.wire.pace import REAL, Pace
 
@@ -46,10 +47,13 @@ class Scraping:
     def running(self) -> bool:
         return self._process is not None
 
-    def start(self, target: Target, processes: Mapping[str, int]) -> None:
-        """Scrape the target's members, and watch `processes`, name to pid, and the scraper itself."""
+    def start(self, target: Target, processes: Mapping[str, int], stores: Sequence[Source] = ()) -> None:
+        """Scrape the target's members and `stores`, members of etcd; watch `processes`, name to pid, and the scraper
+        itself."""
         self.sources = self._sources(target)
-        plan = Plan(str(self._record), self.sources, self._interval_s, dict(processes), self._pace)
+        plan = Plan(
+            str(self._record), self.sources, self._interval_s, dict(processes), self._pace, list(stores)
+        )
         log = self._record / "logs" / "scraper.log"
         self._process = Process(
             "scraper",
@@ -109,7 +113,29 @@ class Scraping:
     def _private(self, name: str, text: str) -> str:
         """The path of a file that goes with the run."""
         if self._secrets is None:
-            self._secrets = tempfile.TemporaryDirectory(prefix="swarmlet-")
+            self._secrets = tempfile.TemporaryDirectory(prefix=folders.prefix())
         path = Path(self._secrets.name) / name
         path.write_text(text)
         return str(path)
+
+
+def etcd_sources(target: Mapping[str, Any]) -> list[Source]:
+    """The members of a target's etcd, from what the manifest has of it: those that the pool runs, else those whose
+    addresses it was given; none where it has an embedded store, or the target is no pool."""
+    store = target.get("store") or {}
+    if store.get("kind") != "etcd":
+        return []
+    own = [(member["name"], member["url"]) for member in store.get("members", ())]
+    named = [(f"etcd-{index}", url) for index, url in enumerate(store.get("servers", ()))]
+    files = target["options"]["store"]
+    ca_file = files["etcd_cafile"] or ssl.get_default_verify_paths().cafile or ""
+    return [
+        Source(
+            name,
+            url.rstrip("/"),
+            ca_file if url.startswith("https:") else "",
+            cert_file=files["etcd_certfile"],
+            key_file=files["etcd_keyfile"],
+        )
+        for name, url in (*own, *named)
+    ]

@@ -33,11 +33,12 @@ from harness.load.outcome import Outcome
 from harness.load.plan import OPTION, Identity, Plan, Target, encode
 from harness.load.prometheus.running import RunPrometheus
 from harness.load.provisionerusers import CLAIMS_ENDED
-from harness.load.scraping import Scraping
+from harness.load.scraping import Scraping, etcd_sources
 from harness.load.tally import Tally
 from harness.load.target import of_pool
 from harness.load.verdict import host_kept_up
 from harness.load.work import CLAIMS, SCENARIO, Work, is_recorded
+from harness.load.workers.failures import FailedNodes
 from harness.load.workers.nodes import NODES_WANTED
 from harness.load.workers.oversight import Oversight
 from harness.observe.environment import host, versions
@@ -123,6 +124,7 @@ class Session:
             self.record.mark(f"ignored: {text}")
         self._outcome = Outcome(self.record)
         self._tally = Tally(self.record)
+        self._failed_nodes = FailedNodes()
         logs, allow = options.record / "logs", options.allow_exec
         self._oversight = Oversight(
             environment, options, self.record, lambda name: name in self.desk.crew, self._fail
@@ -286,7 +288,7 @@ class Session:
             ready = self.record.manifest.target
             processes.update({m["name"]: m["pid"] for m in ready["members"]})
             processes.update({**ready["processes"], "pool": self._pool.pid})
-        self._scraping.start(target, processes)
+        self._scraping.start(target, processes, etcd_sources(self.record.manifest.target))
 
     def _start_prometheus(self) -> None:
         """The one that is started, if one is; which it is stands in the record."""
@@ -307,6 +309,7 @@ class Session:
             self.record.event(kind, fields, t=t)
         self.view.steps.happened(kind, fields, self.record.wall() if t is None else t)
         self.work.take(kind, fields)
+        self._failed_nodes.take(kind, fields)
         if kind == "informers-started" and not self.options.scenario:
             self._began = self._now()  # -t is the time of the load, not of making what it finds
         elif kind == "worker-started":
@@ -541,6 +544,7 @@ class Session:
         self._tally.flush(last=True)
         in_order = self._outcome.status in (Status.COMPLETED, Status.CAPPED)
         self._oversight.close(in_order=in_order)
+        self._failed_nodes.keep(self.record)
         self._prometheus.end()
         self._scraping.end()
         if self._scraping.running:

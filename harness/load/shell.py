@@ -119,14 +119,24 @@ class Shell:
         finally:
             self._close()
 
+    def kill(self) -> None:
+        """The client's process dies: its machine has no last action, its peers get no goodbye."""
+        if not self._stopped:
+            self._missing = None  # to whom nothing is missing any more
+            self._end()
+            self._transport.kill()
+
     def _close(self) -> None:
+        self._end()
+        self._transport.close()
+
+    def _end(self) -> None:
         self._stopped = True
         for timer in self._waiting.values():
             timer.cancel()
         self._waiting.clear()
         self._handles.clear()
         self._watches.clear()
-        self._transport.close()
 
     def now(self) -> float:
         return self._timers.now()

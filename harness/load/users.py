@@ -162,7 +162,11 @@ class KubeletUser(MachineUser):
     abstract = True
     kind = "kubelet"
     replaceable = True
+    node = ""
+    """Its name, once it has one."""
     _replaces = False
+    _down = False
+    _boots = 0
 
     def start(self, group: Group) -> gevent.Greenlet:
         self._replaces = (
@@ -171,10 +175,10 @@ class KubeletUser(MachineUser):
         return super().start(group)
 
     def build(self, context: WorkerContext) -> list[Running]:
-        name = context.nodes.take(replaces=self._replaces)
+        name = self.node or context.nodes.take(replaces=self._replaces)
         if name is None:
             return []
-        self._name = name
+        self.node = name
         options = context.kubelet_options
         user = f"system:node:{name}"
         self.transport = context.transport("kubelet", user, (NODE_GROUP,))
@@ -182,9 +186,10 @@ class KubeletUser(MachineUser):
         kubelet = Kubelet(
             name,
             options,
-            context.draws(name),
+            context.draws(f"{name}/boot-{self._boots}" if self._boots else name),
             context.epoch_s,
             certificate=renewal,
+            boots=self._boots,
         )
         rest = Rest(kubelet, kubelet_limiters(options), content=options.content_type)
         running = [Running(rest, self.transport, on_certificate=renewal.accept if renewal else None)]
@@ -198,10 +203,33 @@ class KubeletUser(MachineUser):
         rest = Rest(proxy, kube_proxy_limiters(), content=options.content_type)
         return Running(rest, context.transport("kube-proxy", KUBE_PROXY), "kube-proxy")
 
+    def on_start(self) -> None:
+        super().on_start()
+        self._down = False
+
+    def fail(self) -> bool:
+        """Its machine dies: connections, leases, watches and all that runs on it, at once and without a goodbye; what
+        the apiservers have of it stays there. False where it is down, or has not begun."""
+        if self._down or not self.shells:
+            return False
+        for shell in self.shells:
+            shell.kill()
+        self.shells.clear()
+        self._down = True
+        return True
+
+    def reboot(self) -> bool:
+        """Its machine starts, in its turn among others, and is the same node. False where it is not down."""
+        if not self._down or self._beginning is not None:
+            return False
+        self._boots += 1
+        self._beginning = gevent.spawn(self._begin)
+        return True
+
     def on_stop(self) -> None:
-        if self.shells:  # else it never got what it needs to show who it is
+        if self.shells or self._down:  # else it never got what it needs to show who it is
             self.run_context.count_members(self.transport)
-            self.run_context.nodes.give_back(self._name)
+            self.run_context.nodes.give_back(self.node)
         super().on_stop()
 
 

@@ -18,7 +18,7 @@ from harness.load.kperfresults import UNRECORDED as OF_KPERF
 from harness.load.kperfresults import KperfResults, Tell, kperf_results
 from harness.load.live.steps import PROGRESS
 from harness.load.outcome import Outcome
-from harness.load.scenarioresults import NOT_SCRAPED, ScenarioResults
+from harness.load.scenarioresults import ScenarioResults
 from harness.load.workers.nodes import NODES_WANTED
 from harness.observe.record import RunRecord, Status
 
@@ -98,8 +98,9 @@ class Work:
         results.setdefault("measurements", []).extend(slos.measurements)
         results.setdefault("violations", []).extend(slos.violations)
         outcome.miss(slos.violations)
-        for what in slos.skipped:
-            record.mark(f"not measured: {what} ({NOT_SCRAPED})")
+        for skipped in slos.skipped:
+            record.event("skipped-measurement", {**skipped._asdict(), "part": True})
+            record.mark(f"not measured: {skipped.method} {skipped.identifier} ({skipped.reason})")
 
 
 def is_recorded(kind: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from harness.load.arguments import DEFAULT_SPAWN_RATE
+from harness.load.arguments import DEFAULT_SPAWN_RATE, RunOptions
 from harness.load.commandline import PassingCommand, check
 from harness.manifests.options import Asked, secret_of, variables_of
 from harness.sizing.fleet import Fleet
@@ -98,6 +98,7 @@ def manifests(
     """Print manifests that run a fleet in a Kubernetes cluster, against that cluster or another one."""
     from harness.manifests.files import collect
     from harness.manifests.render import render
+    from harness.manifests.rights import rights_of
     from harness.observe.environment import versions
     from harness.sizing.calibration import find_calibration
     from harness.sizing.limits import plan_for
@@ -133,8 +134,8 @@ def manifests(
     files = collect(scenario, nodes, overrides or [], dict(asked.variables), locustfile)
     if operator:
         files.check_flat()
-    _check_run(asked, scenario, overrides or [])
-    typer.echo(render(asked, files, plan, versions()["swarmlet"]), nl=False)
+    rights = rights_of(_options_of_run(asked, scenario, overrides or []), files)
+    typer.echo(render(asked, files, plan, versions()["swarmlet"], rights), nl=False)
 
 
 def _refuse(extra: tuple[str, ...]) -> None:
@@ -148,13 +149,13 @@ def _refuse(extra: tuple[str, ...]) -> None:
             raise ConfigError(f"manifests: {text} is a file of this machine; build it into the image")
 
 
-def _check_run(asked: Asked, scenario: str, overrides: list[str]) -> None:
-    """Have the run's own parser read what the master will be given. Raises ConfigError."""
+def _options_of_run(asked: Asked, scenario: str, overrides: list[str]) -> RunOptions:
+    """As the run's own parser reads what the master will be given. Raises ConfigError."""
     arguments = ["--master", "-u", str(asked.nodes), "-r", f"{asked.rate:g}", "-t", asked.timeout]
     arguments += ["--scenario", scenario, "--kubeconfig", asked.kubeconfig, "--identity", asked.identity]
     for path in overrides:
         arguments += ["--overrides", path]
-    check([*arguments, *asked.extra])
+    return check([*arguments, *asked.extra])
 
 
 def _storage(text: str) -> str:
@@ -166,7 +167,7 @@ def _storage(text: str) -> str:
 
 
 def _metrics_port(extra: tuple[str, ...]) -> int:
-    """Of the run's own /metrics, 0 without; whether it is one is looked at by `_check_run`."""
+    """Of the run's own /metrics, 0 without; whether it is one is looked at by `_options_of_run`."""
     words = "=".join(extra).split("=")
     address = dict(pairwise(words)).get("--metrics-bind-address", "")
     port = address.rpartition(":")[2]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Sequence
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
 import jinja2
 
-from harness.load.cluster.permissions import needed, policy_rules, subject_of
+from harness.load.cluster.permissions import Rule, needed, policy_rules, subject_of
 from harness.load.labels import RUN_LABEL
 from harness.manifests import flow, yamltext
 from harness.manifests.files import OVERRIDES, SCENARIO, RunFiles
@@ -31,8 +32,8 @@ _OF_THE_PODS = ("namespace", "account", "permissions", "flowcontrol", "configmap
 _OF_THE_TARGET = ("permissions", "flowcontrol")
 
 
-def render(asked: Asked, files: RunFiles, plan: SizingPlan, version: str) -> str:
-    """All documents, in the order in which they can be applied."""
+def render(asked: Asked, files: RunFiles, plan: SizingPlan, version: str, rights: Sequence[Rule]) -> str:
+    """All documents, in the order in which they can be applied. `rights` are the run's."""
     if asked.subject:
         chosen: tuple[str, ...] = _OF_THE_TARGET
     elif asked.operator:
@@ -42,7 +43,7 @@ def render(asked: Asked, files: RunFiles, plan: SizingPlan, version: str) -> str
     if asked.secret is not None and not asked.subject:
         chosen = tuple(name for name in chosen if name not in _OF_THE_TARGET)
     environment = _environment()
-    values = _values(asked, files, plan, version)
+    values = _values(asked, files, plan, version, rights)
     texts = [
         environment.get_template(f"{name}.yaml.j2").render(values).strip() for name in ("about", *chosen)
     ]
@@ -67,8 +68,9 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-def _values(asked: Asked, files: RunFiles, plan: SizingPlan, version: str) -> dict[str, Any]:
-    rights = needed(asked.identity, config=files.config)
+def _values(
+    asked: Asked, files: RunFiles, plan: SizingPlan, version: str, rights: Sequence[Rule]
+) -> dict[str, Any]:
     return {
         "a": asked,
         "files": files,

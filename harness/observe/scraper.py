@@ -9,6 +9,9 @@ enough to write what it has. On standard output it says after each round what ma
 A series is written when it differs from the last scrape's value; `up` (1 or 0) is written at every scrape and says
 whether the member answered, so a reader fills forward between them and knows the gaps. A series that is gone is written
 as 0 once.
+
+Members of etcd are scraped beside the apiservers, but are none: they have `swarmlet_store_up` in place of `up`, their
+process's figures and what begins with ``etcd_``; a token of the target's is never shown to them.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import ssl
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -36,6 +40,13 @@ ANSWER_WITHIN_S = 4.0
 PROCESS_CPU = "swarmlet_process_cpu_seconds_total"
 PROCESS_MEMORY = "swarmlet_process_resident_memory_bytes"
 """What a process of the run really used, as the system has it; a member's own metrics of similar names are modelled."""
+
+STORE_UP, STORE_UNREAD = "swarmlet_store_up", "swarmlet_store_unread"
+"""Whether a member of etcd answered (1 or 0), at every scrape; 1 with the label `why` at each where it did not."""
+OWN_CPU, OWN_MEMORY = "process_cpu_seconds_total", "process_resident_memory_bytes"
+"""What a process says of itself at its /metrics."""
+_OF_STORES = ("etcd_", OWN_CPU, OWN_MEMORY)
+_Read = Callable[[str], Iterator[tuple[str, float]]]
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -54,13 +65,15 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct):
-    """`processes`: name -> pid, sampled with every scrape. `interval_s` and the series' times are at `pace`."""
+    """`processes`: name -> pid, sampled with every scrape. `interval_s` and the series' times are at `pace`. `stores`
+    are members of etcd."""
 
     record: str
     sources: list[Source]
     interval_s: float = 5.0
     processes: dict[str, int] = {}
     pace: Pace = REAL
+    stores: list[Source] = []
 
 
 class More(msgspec.Struct):
@@ -92,14 +105,17 @@ class _Https(http.client.HTTPSConnection):
 
 
 class _Member:
-    """Keeps one connection to one member; a scrape that fails is tried again on a new one next time."""
+    """Keeps one connection to one member; a scrape that fails is tried again on a new one next time. `why` the last one
+    failed."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.last: dict[str, float] = {}
+        self.why = ""
         self._connection: http.client.HTTPConnection | None = None
 
     def fetch(self) -> str | None:
+        self.why = "no answer in time"
         try:
             connection = self._connection or self._connect()
             self._connection = connection
@@ -110,10 +126,14 @@ class _Member:
             connection.endheaders()
             answer = connection.getresponse()
             body = answer.read()
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException) as error:
+            self.why = str(error) or type(error).__name__
             self.close()
             return None
-        return body.decode("utf-8", "replace") if answer.status == 200 else None
+        if answer.status != 200:
+            self.why = f"GET {path} was answered by status {answer.status}"
+            return None
+        return body.decode("utf-8", "replace")
 
     def close(self) -> None:
         if self._connection is not None:
@@ -146,6 +166,7 @@ class Scraper:
     def __init__(self, plan: Plan) -> None:
         self._parts = Parts(Path(plan.record) / "series", SERIES)
         self._members = [_Member(source) for source in plan.sources]
+        self._stores = [_Member(source) for source in plan.stores]
         self._processes: dict[str, psutil.Process] = {}
         self._flushed = time.monotonic()
         self._wall = plan.pace.stamps(time.time)
@@ -164,20 +185,21 @@ class Scraper:
 
     def scrape(self) -> Scraped:
         now = self._wall()
-        texts: list[str | None] = [None] * len(self._members)
+        scraped = [*self._members, *self._stores]
+        texts: list[str | None] = [None] * len(scraped)
 
         def fetch(index: int, member: _Member) -> None:
             texts[index] = member.fetch()
 
-        threads = [
-            threading.Thread(target=fetch, args=item, daemon=True) for item in enumerate(self._members)
-        ]
+        threads = [threading.Thread(target=fetch, args=item, daemon=True) for item in enumerate(scraped)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(ANSWER_WITHIN_S + 1)
-        for member, text in zip(self._members, texts, strict=True):
+        for member, text in zip(self._members, texts, strict=False):
             self._keep(now, member, text)
+        for store, text in zip(self._stores, texts[len(self._members) :], strict=True):
+            self._keep_store(now, store, text)
         self._sample_processes(now)
         if time.monotonic() - self._flushed >= FLUSH_EVERY_S:
             self.flush()
@@ -185,7 +207,7 @@ class Scraper:
             now,
             {
                 member.source.member: None if text is None else digest_of(member.last)
-                for member, text in zip(self._members, texts, strict=True)
+                for member, text in zip(self._members, texts, strict=False)
             },
         )
 
@@ -195,22 +217,32 @@ class Scraper:
 
     def close(self) -> None:
         self.flush()
-        for member in self._members:
+        for member in (*self._members, *self._stores):
             member.close()
 
     def _keep(self, now: float, member: _Member, text: str | None) -> None:
         name = member.source.member
         self._parts.add((now, name, "up", 0.0 if text is None else 1.0))
+        if text is not None:
+            self._changes(now, member, samples, text)
+
+    def _keep_store(self, now: float, store: _Member, text: str | None) -> None:
+        name = store.source.member
+        self._parts.add((now, name, STORE_UP, 0.0 if text is None else 1.0))
         if text is None:
-            return
-        last, shown = member.last, 0
-        for series, value in samples(text):
+            self._parts.add((now, name, f'{STORE_UNREAD}{{why="{_escaped(store.why)}"}}', 1.0))
+        else:
+            self._changes(now, store, _of_store, text)
+
+    def _changes(self, now: float, member: _Member, read: _Read, text: str) -> None:
+        name, last, shown = member.source.member, member.last, 0
+        for series, value in read(text):
             shown += 1
             if last.get(series) != value:
                 last[series] = value
                 self._parts.add((now, name, series, value))
         if shown < len(last):
-            self._end(now, member, {series for series, _ in samples(text)})
+            self._end(now, member, {series for series, _ in read(text)})
 
     def _end(self, now: float, member: _Member, shown: set[str]) -> None:
         """What a member shows no longer, as after a restart, is 0; a reader would carry it forward."""
@@ -229,6 +261,15 @@ class Scraper:
                 continue
             self._parts.add((now, name, PROCESS_CPU, cpu.user + cpu.system))
             self._parts.add((now, name, PROCESS_MEMORY, float(memory)))
+
+
+def _of_store(text: str) -> Iterator[tuple[str, float]]:
+    return (sample for sample in samples(text) if sample[0].startswith(_OF_STORES))
+
+
+def _escaped(text: str) -> str:
+    """As the value of a label."""
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 def main() -> None:

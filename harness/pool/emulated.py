@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import shutil
 import ssl
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -26,6 +25,7 @@ from harness.pool.binaries.options import BinariesOptions
 from harness.pool.certificates import ServingFiles, make_client_files
 from harness.pool.control import NAME as CONTROL
 from harness.pool.faults import check_parts, targets
+from harness.pool.folders import make_folder
 from harness.pool.http import call
 from harness.pool.keys import kept_secret, kept_serving_files
 from harness.pool.kubeconfig import check_kubeconfig_path, write_kubeconfig
@@ -217,7 +217,7 @@ class EmulatedPool:
         self.options = options
         self.members: list[MemberAddress] = []
         self._on_event = on_event
-        self._folder = Path(tempfile.mkdtemp(prefix="swarmlet-"))  # 0700: sockets, keys and tokens
+        self._folder = make_folder()
         self._logs = Path(options.logs) if options.logs else self._folder / "logs"
         kept = options.store.data_dir
         self._keys = Path(kept) / "keys" if kept else self._folder
@@ -311,8 +311,8 @@ class EmulatedPool:
             self.members.append(
                 MemberAddress(process.name, reached_at(self.options.host), int(ready["port"]), process.pid)
             )
-        for member in self.members:
-            wait_until_ready(member, files.ca)
+        for process, member in zip(started, self.members, strict=True):
+            wait_until_ready(member, files.ca, ended=process.how_it_ended)
         apply_objects(self.options.objects, self._call)
         self.around.start_front(self.members, files.ca)
         servers = {member.name: member.url for member in self.members}
@@ -396,7 +396,7 @@ class EmulatedPool:
             process = self._launch(old.name, config)
         process.wait_ready(within_s)
         self.members[index] = msgspec.structs.replace(address, pid=process.pid)
-        wait_until_ready(address, self._ca, max(1.0, deadline - time.monotonic()))
+        wait_until_ready(address, self._ca, max(1.0, deadline - time.monotonic()), ended=process.how_it_ended)
         return process
 
     def _launch(self, name: str, config: MemberConfig) -> Process:

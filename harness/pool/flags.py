@@ -244,7 +244,7 @@ def _backend(values: Mapping[str, Any]) -> Backend:
 
 def _why_not(flag: PoolFlag, backend: Backend) -> str:
     if backend == "existing":
-        return "no pool is started with --backend existing: the cluster is as it is"
+        return "no pool is started for a cluster that is there, which is as it is"
     if flag.only == "emulated":
         return "only an emulated member has it, a real kube-apiserver (--backend binaries) does not"
     return "it is for real kube-apiservers, with --backend binaries"

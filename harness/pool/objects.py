@@ -24,6 +24,8 @@ MADE_WITHIN_S = 20.0
 """A real apiserver makes its own namespaces only once it is ready."""
 _FIELD_MANAGER = "swarmlet"
 _LOOK_EVERY_S = 0.2
+_LATER = (404, 429, 503)
+"""Not found yet; or a server that has only begun, and says so."""
 
 
 class _Resource(msgspec.Struct, frozen=True):
@@ -67,8 +69,8 @@ def _has_a_name(each: Any) -> bool:
 
 
 def apply_objects(objects: Sequence[dict[str, Any]], call: Call, within_s: float = MADE_WITHIN_S) -> None:
-    """Apply each in turn; what is not found yet, its namespace or its kind, is tried again for `within_s`. Raises
-    ConfigError for what is refused, ProcessFailed for a member that does not answer."""
+    """Apply each in turn; what is not found yet, its namespace or its kind, or is refused for now, is tried again for
+    `within_s`. Raises ConfigError for what is refused, ProcessFailed for a member that does not answer."""
     deadline = time.monotonic() + within_s
     for each in objects:
         body = msgspec.json.encode(each)
@@ -80,7 +82,7 @@ def apply_objects(objects: Sequence[dict[str, Any]], call: Call, within_s: float
                 raise ProcessFailed(f"objects: {what}: no answer: {error}") from None
             if status in (200, 201):
                 break
-            if status != 404 or time.monotonic() >= deadline:
+            if status not in _LATER or time.monotonic() >= deadline:
                 said = answer.decode("utf-8", "replace").strip()[:300]
                 raise ConfigError(f"objects: {what}: HTTP {status}: {said}")
             time.sleep(_LOOK_EVERY_S)

@@ -16,6 +16,10 @@ from harness.wire.pace import REAL, Pace
 GRACE_S = 30.0
 """From SIGTERM to SIGKILL: a pod's terminationGracePeriodSeconds."""
 
+NOTICED_S = 1.0
+"""How soon a kubelet sees that a container has ended: it looks each second."""
+_FIRST_S, _LONGEST_S = 10.0, 300.0
+
 Start = Callable[[float], Process | None]
 """Another process in the place of one that has ended, ready within so many seconds; None where the pool has been
 stopped. Blocks. Raises ProcessFailed or ConfigError."""
@@ -35,6 +39,26 @@ class Part(NamedTuple):
 
     process: Process
     start: Start | None
+
+
+class CrashLoopBackOff:
+    """How long processes that end unasked wait for their next start, as a kubelet has its containers wait
+    (kk/pkg/kubelet/kuberuntime doBackOff): the first time not at all, then 10 s, twice as long each time up to 5
+    minutes; one that ended more than 10 minutes after its last restart begins anew."""
+
+    def __init__(self) -> None:
+        self._next_s: dict[str, float] = {}
+        self._restarted_at: dict[str, float] = {}
+
+    def ended(self, process: str, now: float) -> float:
+        """Seconds from this end of it to its restart."""
+        delay_s = self._next_s.get(process, 0.0)
+        if now - self._restarted_at.get(process, now) > 2 * _LONGEST_S:
+            delay_s = 0.0
+        self._next_s[process] = min(max(_FIRST_S, 2 * delay_s), _LONGEST_S)
+        delay_s = max(NOTICED_S, delay_s)
+        self._restarted_at[process] = now + delay_s
+        return delay_s
 
 
 class Over(Protocol):

@@ -16,11 +16,8 @@ from harness.apiserver.store.etcd import EtcdOptions
 from harness.apiserver.store.etcd3.endpoints import EtcdServers
 from harness.pool.etcd import MEMBERS, EtcdCluster, find_etcd
 from harness.pool.process import READY_WITHIN_S, Process
-from harness.pool.restarts import Part
+from harness.pool.restarts import CrashLoopBackOff, Part
 from harness.wire.errors import ConfigError, SwarmletError
-
-RESTART_S = 1.0
-"""How soon what has kept its data and ended unasked is started again (a kubelet restarts a static pod at once)."""
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -136,6 +133,7 @@ class _Restarting:
     def __init__(self, on_event: OnEvent) -> None:
         self._on_event = on_event
         self._ending = threading.Event()
+        self._back_off = CrashLoopBackOff()
         self._lock = threading.Lock()  # between an end and a new beginning
 
     def _ended(self, process: Process, code: int, again: Callable[[], Process] | None) -> None:
@@ -143,7 +141,7 @@ class _Restarting:
         exited = {"kind": "process-exited", "process": process.name, "code": code}
         self._on_event({**exited, "restarts": again is not None})
         process.stop()  # what is left of it
-        if again is None or self._ending.wait(RESTART_S):
+        if again is None or self._ending.wait(self._back_off.ended(process.name, time.monotonic())):
             return
         started_s = time.monotonic()
         try:

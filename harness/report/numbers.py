@@ -58,8 +58,9 @@ def signed(value: float, unit: str) -> str:
     """A difference with its sign; shares in points."""
     if unit == "share":
         return f"{value * 100:+.1f} points".replace("-", "−")
-    sign = "+" if value > 0 else "−" if value < 0 else "±"
-    return f"{sign}{number(abs(value), unit)}"
+    amount = number(abs(value), unit)
+    sign = "±" if amount.split()[0] == "0" else "+" if value > 0 else "−"
+    return f"{sign}{amount}"
 
 
 def interval(contrast: Contrast | None, unit: str) -> str:
@@ -82,7 +83,8 @@ def verdict(contrast: Contrast | None) -> str:
     if contrast.verdict is Verdict.TOO_FEW:
         return f"too few samples: {contrast.more} more of each" if contrast.more else "too few samples"
     if contrast.verdict is Verdict.NOT_SEEN and contrast.more is not None:
-        return f"no difference seen; {contrast.more} more samples of each would show one of this size"
+        more = f"{contrast.more} more sample{'s' if contrast.more > 1 else ''}"
+        return f"no difference seen; {more} of each would show one of this size"
     return str(contrast.verdict.value)
 
 
@@ -103,8 +105,8 @@ def _parts(seconds: float) -> str:
 
 
 def _digits(value: float) -> str:
-    """Three significant digits, never in powers of ten."""
-    if value == 0:
+    """Three significant digits, never in powers of ten; 0 for less than a millionth."""
+    if abs(value) < 1e-6:
         return "0"
     if abs(value) >= 100:
         return f"{value:,.0f}"

@@ -83,8 +83,9 @@ class Channel:
         if not self.closed:
             self._write(data)
 
-    def close(self) -> None:
-        """Close without waiting; what is left over is dropped. Does nothing the second time."""
+    def close(self, *, killed: bool = False) -> None:
+        """Close without waiting; what is left over is dropped. Does nothing the second time. `killed`: as the kernel
+        closes what a process leaves that was killed, without a word of TLS."""
         if self.closed:
             return
         self.closed = True
@@ -97,8 +98,9 @@ class Channel:
                 watcher.close()
         self._reader = self._writer = None
         if self._tls is not None:
-            with suppress(OSError):  # SSLError too: the peer's close_notify is not waited for
-                self._tls.shutdown()
+            if not killed:
+                with suppress(OSError):  # SSLError too: the peer's close_notify is not waited for
+                    self._tls.shutdown()
             self._tls = None
         self._sock.close()
 

@@ -88,9 +88,9 @@ class Http1Connection:
         if self._idle_timeout_s:
             self._idle_end = self._timers.call_later(self._idle_timeout_s, self._idle_too_long)
 
-    def hang_up(self) -> None:
+    def hang_up(self, *, killed: bool = False) -> None:
         """Take nothing more and hear nothing more; `close` is due."""
-        self._channel.close()
+        self._channel.close(killed=killed)
 
     def close(self, error: TransportError) -> None:
         """Close at once; the request under way ends in `error`."""

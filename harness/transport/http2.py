@@ -111,9 +111,9 @@ class Http2Connection:
             self._flush_soon()
             self._stream_gone()
 
-    def hang_up(self) -> None:
+    def hang_up(self, *, killed: bool = False) -> None:
         """Take nothing more and hear nothing more; `close` is due."""
-        self._channel.close()
+        self._channel.close(killed=killed)
 
     def close(self, error: TransportError) -> None:
         """Close at once; every stream ends in `error`."""
@@ -275,8 +275,8 @@ class Http2Connection:
             self.close(TransportError(Failure.CLOSED, "idle", self.member))
             return
         if self._ping_sent is not None and now >= self._ping_sent + options.ping_timeout_s:
-            detail = f"client connection lost: no answer to PING within {options.ping_timeout_s:g} s"
-            self._break(TransportError(Failure.TIMEOUT, detail, self.member))
+            detail = f"no answer to PING within {options.ping_timeout_s:g} s"
+            self._break(TransportError(Failure.LOST, detail, self.member))
             return
         if options.read_idle_s and self._ping_sent is None and now >= self._last_read + options.read_idle_s:
             self._pings += 1

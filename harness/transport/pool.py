@@ -160,6 +160,13 @@ class Transport:
             detail = "all connections of the client were closed"
             connection.close(TransportError(Failure.CLOSED, detail, connection.member))
 
+    def kill(self) -> None:
+        """Close as a process does that is killed: its peers get no goodbye, only what the kernel sends. Requests end
+        with CLOSED."""
+        for connection in tuple(self._connections):
+            connection.hang_up(killed=True)
+        self.close()
+
     @property
     def tls(self) -> Tls | None:
         """What connections are made with."""

@@ -65,6 +65,8 @@ class Failure(Enum):
     REFUSED = "connection refused"
     TIMEOUT = "timed out"
     RESET = "connection reset"
+    LOST = "connection lost"
+    """Its PING was not answered: Go's "http2: client connection lost", which is neither a timeout nor a reset."""
     PROTOCOL = "protocol error"
     TLS = "TLS failure"
     CLOSED = "closed by us"

@@ -21,6 +21,9 @@ TOO_LARGE = status.too_large_resource_version(20, 10)
 TOO_OLD = status.too_old(1, 5)
 INTERNAL = status.internal_error("boom")
 TOO_MANY = Status(429, "TooManyRequests", "slow down")
+GATEWAY_TIMEOUT = Status(504, "Timeout", "Timeout: request did not complete within the allotted timeout")
+RETRIES_S = 10.0
+"""What the rest layer takes to send a watch ten times more, before the reflector hears of it."""
 
 Come = Callable[[Setup], None]
 
@@ -37,8 +40,12 @@ def told(body: Status) -> Come:
     return come
 
 
-def failed(failure: Failure) -> Come:
-    return lambda driver: driver.fail(failure)
+def failed(failure: Failure, after_s: float = 0.0) -> Come:
+    def come(driver: Setup) -> None:
+        driver.advance(after_s)
+        driver.fail(failure)
+
+    return come
 
 
 def closed(failure: Failure | None, after_s: float = 5.0) -> Come:
@@ -94,33 +101,58 @@ ROWS: list[tuple[str, Callable[[Setup], None], str, Come]] = [
     ("first watch-list", began, "410", answered(TOO_OLD)),
     ("first watch-list", began, "504, resourceVersion too large", answered(TOO_LARGE)),
     ("first watch-list", began, "TLS failure", failed(Failure.TLS)),
-    ("first watch-list", began, "no answer: reset or timed out", failed(Failure.TIMEOUT)),
+    ("first watch-list", began, "no answer to PING", failed(Failure.LOST)),
+    ("first watch-list", began, "reset or timed out, ten times more too", failed(Failure.TIMEOUT, RETRIES_S)),
     ("first watch-list", began, "ERROR event 429", told(TOO_MANY)),
     ("first watch-list", began, "ERROR event 403", told(FORBIDDEN)),
     ("first watch-list", began, "ERROR event 500", told(INTERNAL)),
     ("first watch-list", began, "clean end before its bookmark", closed(None)),
     ("first watch-list", began, "broken before its bookmark", closed(Failure.RESET)),
     ("first watch-list", began, "end within a second, nothing sent", closed(None, 0.5)),
+    ("watch-list at a known revision", knows, "connection refused", failed(Failure.REFUSED)),
+    ("watch-list at a known revision", knows, "429", answered(TOO_MANY)),
     ("watch-list at a known revision", knows, "410", answered(TOO_OLD)),
     ("watch-list at a known revision", knows, "504, resourceVersion too large", answered(TOO_LARGE)),
     ("watch-list at a known revision", knows, "ERROR event 504, too large", told(TOO_LARGE)),
     ("watch-list at a known revision", knows, "403", answered(FORBIDDEN)),
+    ("watch-list at a known revision", knows, "500", answered(INTERNAL)),
+    ("watch-list at a known revision", knows, "TLS failure", failed(Failure.TLS)),
+    (
+        "watch-list at a known revision",
+        knows,
+        "reset or timed out, ten times more too",
+        failed(Failure.RESET, RETRIES_S),
+    ),
+    ("watch-list at a known revision", knows, "clean end before its bookmark", closed(None)),
+    ("watch-list at a known revision", knows, "broken before its bookmark", closed(Failure.RESET)),
+    ("watch-list at a known revision", knows, "end within a second, nothing sent", closed(None, 0.5)),
     ("watch", watches, "connection refused", failed(Failure.REFUSED)),
     ("watch", watches, "429", answered(TOO_MANY)),
     ("watch", watches, "ERROR event 429", told(TOO_MANY)),
     ("watch", watches, "ERROR event 410", told(TOO_OLD)),
     ("watch", watches, "410", answered(TOO_OLD)),
+    ("watch", watches, "504, resourceVersion too large", answered(TOO_LARGE)),
+    ("watch", watches, "ERROR event 504, too large", told(TOO_LARGE)),
     ("watch", watches, "ERROR event 500", told(INTERNAL)),
     ("watch", watches, "403", answered(FORBIDDEN)),
+    ("watch", watches, "TLS failure", failed(Failure.TLS)),
+    ("watch", watches, "reset or timed out, ten times more too", failed(Failure.TIMEOUT, RETRIES_S)),
     ("watch", watches, "clean end", closed(None)),
     ("watch", watches, "connection reset, or closed by us", closed(Failure.CLOSED)),
+    ("watch", watches, "connection timed out", closed(Failure.TIMEOUT)),
+    ("watch", watches, "no answer to PING", closed(Failure.LOST)),
     ("watch", watches, "protocol error", closed(Failure.PROTOCOL)),
     ("watch", watches, "end within a second, nothing sent", closed(None, 0.5)),
     ("LIST after a first watch-list", lists, "403", answered(FORBIDDEN)),
     ("LIST after a first watch-list", lists, "500", answered(INTERNAL)),
+    ("LIST after a first watch-list", lists, "429", answered(TOO_MANY)),
+    ("LIST after a first watch-list", lists, "504", answered(GATEWAY_TIMEOUT)),
     ("LIST after a first watch-list", lists, "connection refused", failed(Failure.REFUSED)),
+    ("LIST after a first watch-list", lists, "timed out", failed(Failure.TIMEOUT)),
     ("LIST after a first watch-list", lists, "410", answered(TOO_OLD)),
     ("LIST, a page after the first", pages, "410", answered(TOO_OLD)),
+    ("LIST, a page after the first", pages, "403", answered(FORBIDDEN)),
+    ("LIST, a page after the first", pages, "500", answered(INTERNAL)),
     ("LIST at a known revision", relists, "410", answered(TOO_OLD)),
     ("LIST at a known revision", relists, "504, resourceVersion too large", answered(TOO_LARGE)),
 ]

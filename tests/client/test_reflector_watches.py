@@ -47,7 +47,7 @@ def test_a_very_short_watch_leads_to_backoff(driver: Setup) -> None:
     assert driver.take() == [watch_list("10")]
 
 
-@pytest.mark.parametrize("failure", [Failure.TIMEOUT, Failure.PROTOCOL, Failure.TLS])
+@pytest.mark.parametrize("failure", [Failure.LOST, Failure.PROTOCOL, Failure.TLS])
 def test_a_watch_that_breaks_otherwise_leads_to_backoff(driver: Setup, failure: Failure) -> None:
     driver.begin("10")
     driver.advance(100)
@@ -107,6 +107,7 @@ def test_a_watch_that_is_refused_waits_and_is_opened_again(driver: Setup) -> Non
         (Failure.RESET, 0.5, State.BACKOFF),
         (Failure.RESET, 1.0, State.WATCHING),
         (Failure.TIMEOUT, 10.0, State.WATCHING),
+        (Failure.LOST, 10.0, State.BACKOFF),
         (Failure.PROTOCOL, 10.0, State.BACKOFF),
     ],
 )

@@ -25,6 +25,7 @@ from harness.client.machine import (
     Received,
     Sample,
     Send,
+    Tell,
 )
 from harness.wire import rfc3339, status
 from harness.wire.paths import RequestInfo, parse_path
@@ -61,6 +62,7 @@ class FakeCluster:
         self.requests: list[tuple[float, Request, RequestInfo]] = []
         self.notes: list[Note] = []
         self.samples: list[Sample] = []
+        self.told: list[tuple[float, Any]] = []
         self.finished: Finished | None = None
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
@@ -99,6 +101,8 @@ class FakeCluster:
                 self.notes.append(action)
             elif isinstance(action, Sample):
                 self.samples.append(action)
+            elif isinstance(action, Tell):
+                self.told.append((self.now, action.message))
             else:
                 assert isinstance(action, Finished), action
                 self.finished = action

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from harness.clusterloader.slo import REQUESTS, WATCH_LISTS, Series
+from harness.clusterloader.series import Series
+from harness.clusterloader.slo import REQUESTS, WATCH_LISTS
 
 EVERY_S = 5
 SCRAPES = 132  # 11 minutes

@@ -267,20 +267,20 @@ def test_a_fatal_failure_ends_the_steps_but_not_the_cleanup(write: Write) -> Non
 
 
 def test_a_method_that_is_not_simulated_is_named_once_and_skipped(write: Write) -> None:
-    call = "- {{name: m, measurements: [{{method: EtcdMetrics, identifier: e, params: {{action: {}}}}}]}}\n"
+    call = "- {{name: m, measurements: [{{method: NegLatency, identifier: e, params: {{action: {}}}}}]}}\n"
     cluster = FakeCluster()
     finished = cluster.run(loader(write(HEAD + call.format("start") + call.format("gather"))))
     assert finished is not None
     assert finished.failures == ()
     (skipped,) = cluster.of("skipped-measurement")
-    assert (skipped["method"], skipped["identifier"]) == ("EtcdMetrics", "e")
-    assert "not done yet: a real etcd of the pool" in skipped["reason"]
+    assert (skipped["method"], skipped["identifier"]) == ("NegLatency", "e")
+    assert skipped["reason"] == "needs a cloud's network endpoint groups"
 
 
 def test_what_is_not_simulated_of_a_config_is_named(write: Write) -> None:
     cluster = FakeCluster()
-    cluster.run(loader(write(HEAD + SLEEP + "chaosMonkey: {nodeFailure: {failureRate: 0.1}}\n")))
-    assert [note["what"] for note in cluster.of("skipped")] == ["chaosMonkey.nodeFailure"]
+    cluster.run(loader(write(HEAD + SLEEP + "dependencies: [{name: driver, method: DRATestDriver}]\n")))
+    assert [note["what"] for note in cluster.of("skipped")] == ["dependency driver (DRATestDriver)"]
 
 
 def test_aborting_leaves_steps_out_and_cleans_up(write: Write) -> None:

@@ -202,6 +202,32 @@ MISTAKES = {
         "  - Method",
         "config.yaml:26: steps[1].measurements[0].identifier: []: needs either identifier or instances",
     ),
+    "a failure rate in percent": Mistake(
+        CONFIG,
+        "steps:\n- name: make",
+        "chaosMonkey:\n  nodeFailure:\n    failureRate: 5\n    interval: 1m\nsteps:\n- name: make",
+        "config.yaml:11: chaosMonkey.nodeFailure.failureRate: 5.0: must be a share of the nodes, from 0 to 1",
+    ),
+    "nodes that fail without end": Mistake(
+        CONFIG,
+        "steps:\n- name: make",
+        "chaosMonkey:\n  nodeFailure:\n    failureRate: 0.5\nsteps:\n- name: make",
+        "config.yaml:10: chaosMonkey.nodeFailure.interval: 0.0: must be a duration above 0",
+    ),
+    "a bad duration of a chaos monkey": Mistake(
+        CONFIG,
+        "steps:\n- name: make",
+        "chaosMonkey:\n  nodeFailure:\n    interval: often\nsteps:\n- name: make",
+        "config.yaml:11: chaosMonkey.nodeFailure.interval: invalid duration 'often': allowed are numbers with a unit, "
+        "as in 1h30m, 5m, 2.5s, 300ms",
+    ),
+    "a chaos monkey that goes backwards": Mistake(
+        "module.yaml",
+        "    Method: PodStartupLatency\n    Params:\n",
+        "    Method: ChaosMonkey\n    Params:\n      interval: 1s\n      jitterFactor: -1\n",
+        "module.yaml:10: steps[0].measurements[0] (ChaosMonkey): params.jitterFactor: -1 is not allowed; expected a "
+        "number from 0",
+    ),
     "modules in a circle": Mistake(
         "module.yaml",
         "steps:\n",

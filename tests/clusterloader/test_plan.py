@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.clusterloader import load_config
+from harness.clusterloader.config import describe
 from harness.clusterloader.plan import plan, plan_lines
 from tests.clusterloader.conftest import Write, loader
 from tests.clusterloader.fake import FakeCluster
@@ -89,21 +90,39 @@ def test_sleeps_waits_and_what_is_skipped_are_told(write: Write) -> None:
     text = NAMESPACES + (
         "steps:\n- name: m\n  measurements:\n"
         "  - {method: Sleep, identifier: s, params: {duration: 90s}}\n"
-        "  - {method: EtcdMetrics, identifier: e, params: {action: start}}\n"
+        "  - {method: NegLatency, identifier: e, params: {action: start}}\n"
         "  - {method: WaitForRunningPods, identifier: w, params: {desiredPodCount: 1}}\n"
         "  - {method: TestMetrics, identifier: t, params: {action: start}}\n"
-        "chaosMonkey: {nodeFailure: {failureRate: 0.5}}\nowner: me\n"
+        "owner: me\n"
     )
     config = write(text)
     found = plan(config)
     assert (found.seconds, found.waits) == (90.0, 1)
-    assert "chaosMonkey.nodeFailure: not simulated here" in found.skipped
-    assert any(item.startswith("EtcdMetrics: not done yet: a real etcd") for item in found.skipped)
-    assert any(item.startswith("TestMetrics ResourceUsageSummary: ") for item in found.skipped)
+    assert "NegLatency: needs a cloud's network endpoint groups" in found.skipped
+    assert any(item.startswith("TestMetrics SchedulingMetrics: ") for item in found.skipped)
+    assert not any("EtcdMetrics" in item for item in found.skipped)
     lines = list(plan_lines(config))
     assert lines[1] == "  1 m  [1 min 30 s, until the cluster is as wanted]"
-    assert "      EtcdMetrics e start  [skipped]" in lines
-    assert lines[-1].endswith("config.yaml:11: owner: no such key")
+    assert "      NegLatency e start  [skipped]" in lines
+    assert lines[-1].endswith("config.yaml:10: owner: no such key")
+
+
+def test_which_nodes_fail_when_is_told(write: Write) -> None:
+    failure = "failureRate: 0.015, interval: 1m, simulatedDowntime: 10m"
+    text = NAMESPACES + (
+        f"chaosMonkey: {{nodeFailure: {{{failure}, jitterFactor: 10}}}}\n"
+        "steps:\n- name: m\n  measurements:\n"
+        f"  - {{method: ChaosMonkey, identifier: c, params: {{action: start, {failure}}}}}\n"
+        "  - {method: ChaosMonkey, identifier: c, params: {action: stop}}\n"
+    )
+    config = write(text)
+    whom = "0.015 of the nodes that have not failed yet (at first 2 of 100) are down for 10m0s, again"
+    assert plan(config).failing == (
+        f"from the first step to the last: {whom} 1m0s to 11m0s later",
+        f"from step 1 on, c: {whom} 1m0s later",
+    )
+    assert f"nodes fail from step 1 on, c: {whom} 1m0s later" in list(plan_lines(config))
+    assert any(line.startswith("  nodes fail all the time: 0.015 of the nodes") for line in describe(config))
 
 
 def test_what_a_prometheus_measures_is_told_apart(write: Write) -> None:

@@ -35,6 +35,7 @@ def answer(refused: status.Status, **headers: str) -> Response:
         (Response(418, {}, b""), False, "418"),
         (TransportError(Failure.RESET, "EOF"), True, "connection reset"),
         (TransportError(Failure.TIMEOUT, "60 s"), True, "timed out"),
+        (TransportError(Failure.LOST, "no answer to PING"), True, "connection lost"),
         (TransportError(Failure.REFUSED, "x"), False, "connection refused"),
         (TransportError(Failure.TLS, "x"), False, "TLS failure"),
     ],

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
+from harness.clusterloader.series import Series
 from harness.clusterloader.slo import (
     Latency,
     Limits,
-    Series,
     custom_limits,
     histogram_quantile,
     latencies,

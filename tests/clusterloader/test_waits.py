@@ -357,10 +357,7 @@ def test_restarts_during_a_test_are_counted_and_those_before_it_not(write: Write
         {"name": "dns", "image": "dns:1", "restartCount": 1, "lastRestartReason": "OOMKilled (exit code 137)"}
     ]
     assert [note["method"] for note in cluster.of("skipped-measurement")] == [
-        "TestMetrics EtcdMetrics",
         "TestMetrics SchedulingMetrics",
-        "TestMetrics MetricsForE2E",
-        "TestMetrics ResourceUsageSummary",
         "TestMetrics CPUProfile",
         "TestMetrics MemoryProfile",
         "TestMetrics BlockProfile",

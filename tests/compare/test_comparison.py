@@ -46,6 +46,16 @@ def test_median_range_difference_and_ratio(tmp_path: Path) -> None:
     assert barrier.ratio("HA") == pytest.approx(20 / 42)
 
 
+def test_what_differs_by_the_rounding_of_floats_does_not_differ(tmp_path: Path) -> None:
+    third = 0.1 + 0.2
+    assert third != 0.3
+    runs = [
+        Run(make_record(tmp_path / arm, arm=arm, sample=1, barrier_s=barrier))
+        for arm, barrier in (("a", third), ("b", 0.3))
+    ]
+    assert _row(compare(runs), "barrier") == {"a": (0.3,), "b": (0.3,)}
+
+
 def test_every_row_of_the_first_report(tmp_path: Path) -> None:
     comparison = _compare(tmp_path)
     ha = {row.row.key: row.figures["HA"].median for row in comparison.rows}

@@ -166,6 +166,14 @@ def test_an_overloaded_host(tmp_path: Path) -> None:
     assert found["host's load at the start"] == {"a": "idle", "b": "1 of 2 samples, up to 1.5 a core"}
 
 
+def test_a_busy_host_is_nothing_to_a_run_over_virtual_time(tmp_path: Path) -> None:
+    def virtual(manifest: Manifest) -> None:
+        manifest.target = {"backend": "virtual", "members": [{"name": "member-0"}]}
+        manifest.host["load_average"] = [3.0, 0, 0]
+
+    assert "host's load at the start" not in {finding.what for finding in findings(tmp_path, virtual)}
+
+
 def test_an_arm_without_runs_is_not_compared(tmp_path: Path) -> None:
     assert guard({"a": runs(tmp_path, "a"), "b": []}) == []
 

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from harness.compare.run import CREATE_BARRIER, Run
 from harness.compare.series import histogram_quantile
 from harness.observe.record import Status
+from tests.compare.planted import Planted
 from tests.records import make_record
 
 
@@ -66,6 +67,14 @@ def test_a_metric_that_no_member_exposes_is_empty(run: Run) -> None:
     assert run.frame("no_such_metric").empty
     assert run.increase("no_such_metric").empty
     assert not run.exposes("no_such_metric")
+
+
+def test_what_only_etcd_exposes_is_no_metric_of_the_members(tmp_path: Path) -> None:
+    planted = Planted(tmp_path / "run").scenario()
+    planted.series("m0", "go_goroutines", {-10: 1.0}).series("etcd-0", "etcd_server_has_leader", {-10: 1.0})
+    found = planted.run()
+    assert found.exposes("go_goroutines")
+    assert not found.exposes("etcd_server_has_leader")
 
 
 def test_quantiles_add_the_members_buckets(run: Run) -> None:

@@ -31,13 +31,15 @@ _KEYS = {"resourceVersion": "<rv>", "continue": "<continue>", "token": "<token>"
 
 
 class Sent(NamedTuple):
-    """One request. `watch_s` None for one that is answered whole; else how long events are read at most."""
+    """One request. `watch_s` None for one that is answered whole; else how long more events are read for, once the
+    `events` that are expected have come."""
 
     method: str
     path: str
     headers: dict[str, str]
     body: bytes
     watch_s: float | None = None
+    events: int = 0
 
 
 class Answered(NamedTuple):
@@ -116,6 +118,11 @@ def _judged(name: str, number: int, step: dict[str, Any], answer: Answered, body
     return Step(name, number, f"{step['method']} {step['path']}", faults, ours is not None)
 
 
+def events_in(body: bytes) -> int:
+    """Whole events of a watch's answer so far, without bookmarks that only say how far the pool has come."""
+    return sum(not _is_plain_bookmark(json.loads(line)) for line in body.split(b"\n")[:-1] if line)
+
+
 def _is_plain_bookmark(event: Any) -> bool:
     return event.get("type") == "BOOKMARK" and "annotations" not in event["object"]["metadata"]
 
@@ -141,7 +148,9 @@ def _request(step: dict[str, Any], saved: dict[str, str], token: str) -> Sent:
         headers["content-type"] = "application/json"
     headers |= {key.lower(): value for key, value in (step.get("headers") or {}).items()}
     watch = step["watch"]["seconds"] if "watch" in step else None
-    return Sent(step["method"], _filled(step["path"], saved), headers, raw, watch)
+    told = step["response"]["body"] if watch is not None else ()
+    events = len(told) if isinstance(told, list) else 0
+    return Sent(step["method"], _filled(step["path"], saved), headers, raw, watch, events)
 
 
 def _filled(value: Any, saved: dict[str, str]) -> Any:

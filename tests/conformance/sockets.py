@@ -5,6 +5,7 @@ A target is one case's: it keeps a connection to each member and sends each requ
 
 from __future__ import annotations
 
+import json
 import socket
 import ssl
 import time
@@ -17,10 +18,10 @@ import h2.config
 import h2.connection
 import h2.events
 
-from tests.conformance.recorded import Answered, Sent
+from tests.conformance.recorded import Answered, Sent, events_in
 
-_CACHES_S = 0.05  # how long caches may need to hear of a write on another member
-_ANSWER_S = 30.0
+_INFORMERS_S = 0.05  # how long a member's own informers may need to hear of what its caches have
+_ANSWER_S = 60.0
 
 
 class Address(NamedTuple):
@@ -36,18 +37,36 @@ class SocketPool:
         self._context = context
         self._connections = [Connection(address, context) for address in members]
         self._rng = Random(seed)
-        self._wrote = False
+        self._written: set[str] = set()
+        self._authorization: dict[str, str] = {}
 
     def close(self) -> None:
         for connection in self._connections:
             connection.close()
 
     def wait(self, seconds: float) -> None:
-        time.sleep(max(seconds, _CACHES_S if self._wrote else 0.0))
+        """A list of no older than some revision waits until the member's cache of that resource has come to it."""
+        for path in self._written:
+            now = self._list(self._connections[0], path)
+            if now.status != 200:
+                continue
+            version = json.loads(now.body)["metadata"]["resourceVersion"]
+            for connection in self._connections:
+                while self._list(connection, f"{path}?resourceVersion={version}").status == 504:
+                    pass  # some seconds behind
+        time.sleep(max(seconds, _INFORMERS_S if self._written else 0.0))
+
+    def _list(self, connection: Connection, path: str) -> Answered:
+        return connection.ask(Sent("GET", path, {**self._authorization, "accept": "application/json"}, b""))
 
     def ask(self, *requests: Sent) -> list[Answered]:
         """Several at once take connections of their own."""
-        self._wrote = any(request.method != "GET" for request in requests)
+        self._written = {
+            path for request in requests if request.method != "GET" and (path := collection(request.path))
+        }
+        for request in requests:
+            if "authorization" in request.headers:
+                self._authorization = {"authorization": request.headers["authorization"]}
         if len(requests) == 1:
             return [self._rng.choice(self._connections).ask(requests[0])]
         members = [self._rng.choice(self._members) for _ in requests]
@@ -60,6 +79,15 @@ class SocketPool:
             return connection.ask(request)
         finally:
             connection.close()
+
+
+def collection(path: str) -> str:
+    """The path of all objects that the resource of a request's path has where it is; "" where it is none's."""
+    parts = path.partition("?")[0].strip("/").split("/")
+    at = {"api": 2, "apis": 3}.get(parts[0], len(parts))
+    if parts[at : at + 1] == ["namespaces"] and len(parts) > at + 2:
+        at += 2
+    return "/" + "/".join(parts[: at + 1]) if len(parts) > at else ""
 
 
 class Connection:
@@ -80,8 +108,11 @@ class Connection:
     def ask(self, request: Sent) -> Answered:
         stream = self._send(request)
         status, headers, body = 0, {}, b""
-        deadline = time.monotonic() + (_ANSWER_S if request.watch_s is None else request.watch_s)
+        deadline = time.monotonic() + _ANSWER_S
+        waits = request.watch_s is not None
         while True:
+            if waits and status and events_in(body) >= request.events:
+                waits, deadline = False, time.monotonic() + (request.watch_s or 0.0)
             for event in self._events(deadline):
                 if getattr(event, "stream_id", stream) != stream:
                     continue

@@ -71,7 +71,7 @@ def records(folder: Path, *names: str, members: int = 1) -> list[str]:
     [
         (("--kubeconfig", "x"), "--kubeconfig x: it goes with --backend existing"),
         (("--backend", "real"), "arm one: --backend 'real': none of emulated, binaries, existing"),
-        (("--backend", "existing"), "arm two: --members: no pool is started with --backend existing"),
+        (("--backend", "existing"), "arm two: --members: no pool is started for a cluster that is there"),
     ],
 )
 def test_a_backend_that_cannot_be_is_one_line(

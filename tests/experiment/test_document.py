@@ -316,7 +316,7 @@ def test_what_an_arm_says_that_the_backend_has_not_is_told_where_it_stands(tmp_p
     with pytest.raises(ConfigError) as refused:
         read_experiment(write(tmp_path, text), target={"backend": "existing"})
     assert str(refused.value).startswith(
-        f"{tmp_path}/x.yaml:6: arms[0].target.members: arm a: --members: no pool is started with --backend existing"
+        f"{tmp_path}/x.yaml:6: arms[0].target.members: arm a: --members: no pool is started for a cluster that is there"
     )
 
 

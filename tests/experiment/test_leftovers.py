@@ -10,12 +10,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.experiment.leftovers import Host, await_fit, left_folders, leftovers
 from harness.observe.record import Manifest
+from harness.pool.folders import prefix
 from harness.wire.errors import SwarmletError
 from harness.wire.pace import Pace
+from tests.conftest import HANG_S
 
 
 class Machine:
@@ -44,7 +47,7 @@ def manifest(**target: object) -> Manifest:
 def sleeper() -> Iterator[int]:
     process = subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE)
     yield process.pid
-    process.communicate(b"\n", timeout=30)
+    process.communicate(b"\n", timeout=HANG_S)
 
 
 def test_nothing_is_left_where_there_was_no_run() -> None:
@@ -63,7 +66,8 @@ def test_a_process_of_the_run_is_found_by_its_number_and_its_time(sleeper: int) 
 
 def test_the_end_of_a_run_whose_clock_went_slower_was_later_than_it_says(sleeper: int) -> None:
     left = manifest(members=[{"name": "member-0", "pid": sleeper}])
-    left.ended = left.started + 2.0  # the process began after 5 s
+    left.started = psutil.Process(sleeper).create_time() - 5.0
+    left.ended = left.started + 2.0
     assert list(leftovers(left)) == []
     left.pace = Pace(4.0, left.started)
     assert list(leftovers(left)) == [f"process {sleeper} (member-0)"]
@@ -93,7 +97,7 @@ def test_what_stays_ends_the_wait_with_its_name(sleeper: int) -> None:
 
 
 def test_a_folder_of_a_pool_that_was_killed_is_named_and_does_no_harm() -> None:
-    with tempfile.TemporaryDirectory(prefix="swarmlet-") as folder:
+    with tempfile.TemporaryDirectory(prefix=prefix()) as folder:
         left = manifest(kubeconfig=f"{folder}/kubeconfig")
         said: list[str] = []
         await_fit(left, 0.0, Machine().host, said.append)

@@ -117,6 +117,13 @@ class World:
         heapq.heappush(self._heap, (when, serial, fn))
         return serial
 
+    def kill(self, who: int) -> None:
+        """Its process is gone, without a last action."""
+        for table in (self._timers, self._flying):
+            for key in [key for key in table if key[0] == who]:
+                del table[key]
+        self.watches = [watch for watch in self.watches if watch.who != who]
+
     def run(self, until: float) -> None:
         while self._heap and self._heap[0][0] <= until:
             self.now, _, fn = heapq.heappop(self._heap)

@@ -46,6 +46,7 @@ def test_an_answer_that_is_not_2xx_is_a_failure_by_its_code(tmp_path: Path, code
         (Failure.REFUSED, "connection/connection refused"),
         (Failure.RESET, "connection/connection reset by peer"),
         (Failure.TIMEOUT, "connection/context deadline exceeded"),
+        (Failure.LOST, "http2-protocol/http2: client connection lost"),
         (Failure.PROTOCOL, "http2-protocol/what it was"),
         (Failure.TLS, "unknown/TLS failure"),
         (Failure.CLOSED, "unknown/closed by us"),

@@ -65,7 +65,7 @@ class FakeTransport:
 
     def __init__(self) -> None:
         self.sent: list[tuple[Request, Any, FakeHandle]] = []
-        self.closed = False
+        self.closed = self.killed = False
         self.closings = 0
         self.at_once: tuple[int, bytes] | None = None
 
@@ -80,6 +80,9 @@ class FakeTransport:
 
     def close(self) -> None:
         self.closed = True
+
+    def kill(self) -> None:
+        self.killed = True
 
     def close_connections(self) -> None:
         self.closings += 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,20 +19,28 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from harness.observe.record import Manifest, read_events, read_manifest, read_table
+from harness.pool.ports import free_ports
 from tests.conftest import DATA
 
 ROOT = Path(__file__).parent.parent.parent
 TINY = str(DATA / "scenarios" / "tiny.yaml")
 DEPLOYED = str(DATA / "scenarios" / "deployed.yaml")
 REST = ("--scenario", "none", "--cores", "host")
-WITHIN_S = 240.0
+AT_MOST = ("-t", "300s")
+"""For a run that ends by itself, however slow the machine is; one that needs as long hangs."""
+WITHIN_S = 400.0  # more than `AT_MOST` and the end of a run
+ENDS_WITHIN_S = 60.0  # what should have ended with its master
+WHOLE_RUNS = [pytest.mark.slow, pytest.mark.timeout(1200)]
+"""Marks of a module of plays: its first test waits for all of them, and the words of one that hangs come before those
+of the timeout."""
 
 
 @dataclass
 class Outcome:
-    """`left` are the processes of the run that were still there some seconds after its end."""
+    """`left` are the processes of the run that were still there when `ENDS_WITHIN_S` had passed after its end."""
 
     code: int
     output: str
@@ -71,18 +78,13 @@ def command(record: Path, *arguments: str, locustfile: str = "kubelets") -> list
     ]
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 class Play:
     """One run. The processes are told apart by a variable in their environment, which children inherit."""
 
     def __init__(self, record: Path, *arguments: str, workers: int = 0, locustfile: str = "kubelets") -> None:
         self.record = record
         self._environ = {**os.environ, "SWARMLET_TEST": str(record)}
-        port = str(free_port())
+        (port,) = map(str, free_ports(1))
         self._output = record.with_name(record.name + ".out")
         role = ("--master", "--expect-workers", str(workers)) if workers else ()
         self.master = self._start(
@@ -97,6 +99,11 @@ class Play:
         self.workers: list[subprocess.Popen[bytes]] = []
         for _ in range(workers):
             self.join()
+
+    def end_at_rest(self) -> Outcome:
+        """A fleet at rest that was given no time has no other end than a signal: it is complete then."""
+        self.master.send_signal(signal.SIGINT)
+        return self.end()
 
     def join(self) -> None:
         """One more worker."""
@@ -123,6 +130,7 @@ class Play:
             if self.master.poll() is not None:
                 break
             time.sleep(0.1)
+        self._kill_all()
         raise AssertionError(f"{self.record.name}: did not happen; {self._output.read_text()[-2000:]}")
 
     def wait_for_event(self, kind: str, count: int = 1) -> list[dict[str, Any]]:
@@ -145,19 +153,26 @@ class Play:
         began = time.monotonic()
         try:
             code = self.master.wait(WITHIN_S)
-            worker_codes = [worker.wait(15) for worker in self.workers]
+            worker_codes = [worker.wait(ENDS_WITHIN_S) for worker in self.workers]
             seconds = time.monotonic() - began
-            deadline = time.monotonic() + 8
+            deadline = time.monotonic() + ENDS_WITHIN_S
             while (left := self.processes()) and time.monotonic() < deadline:
                 time.sleep(0.1)
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(
+                f"{self.record.name}: no end in {error.timeout:g} s; {self._output.read_text()[-2000:]}"
+            ) from None
         finally:
-            for process in self.processes():
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
-            for started in (self.master, *self.workers):
-                started.wait()
+            self._kill_all()
         names = [" ".join(process.info["cmdline"] or [])[-80:] for process in left]
         return Outcome(code, self._output.read_text(), self.record, names, seconds, worker_codes)
+
+    def _kill_all(self) -> None:
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        for started in (self.master, *self.workers):
+            started.wait()
 
     def processes(self) -> list[psutil.Process]:
         """All of the run that are still there, however they are related to us by now."""
@@ -168,6 +183,24 @@ class Play:
             if alive and environ.get("SWARMLET_TEST") == str(self.record):
                 found.append(process)
         return found
+
+
+LATE_HOST = "invalid: host could not keep up"
+
+
+def marks_but_for_the_host(outcome: Outcome) -> list[str]:
+    """That this machine was too busy for the figures is no fault of what is tested."""
+    late = (LATE_HOST, "the clock of worker")  # the latter where no report of a short run came at once
+    return [mark.text for mark in outcome.manifest.marks if not mark.text.startswith(late)]
+
+
+def assert_ended_well(outcome: Outcome, status: str = "completed") -> None:
+    late = any(mark.text.startswith(LATE_HOST) for mark in outcome.manifest.marks)
+    assert outcome.code == (4 if late else 0), outcome.output
+    assert outcome.left == []
+    assert outcome.manifest.status == status
+    assert [text for text in outcome.manifest.invalid if not text.startswith(LATE_HOST)] == []
+    assert "Traceback" not in outcome.output
 
 
 Outcomes = Callable[[Callable[[Path], Outcome]], Outcome]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,13 @@ def test_endpoints_are_separated_by_commas() -> None:
         (("--etcd-binary", "/nowhere"), ["etcd-binary", "--etcd-servers binary"]),
         (("--etcd-cafile", "/nowhere"), ["etcd-cafile", "--etcd-servers https"]),
         (("--balancer", "haproxy", "-H", "http://h:1"), ["balancer"]),
+        (
+            ("--balancer", "haproxy", "--balancer-binary", sys.executable, "--endpoint-policy", "pinned"),
+            ["--endpoint-policy pinned", "one address", "--balancer-policy"],
+        ),
+        (("--context", "prod"), ["--context", "--kubeconfig"]),
+        (("--i-know", "prod"), ["--i-know", "--kubeconfig"]),
+        (("--no-discover-members",), ["--no-discover-members", "--kubeconfig"]),
         (("--pool-host", "localhost"), ["host", "'localhost'"]),
         (("--goaway-chance", "0.03"), ["goaway-chance", "0.02"]),
         (("--executors", "0"), ["--executors 0", "above 0", "auto"]),
@@ -246,9 +254,11 @@ def test_a_cluster_that_is_named_is_existing_and_so_is_one_that_is_asked_for() -
         (("--backend", "binaries", "-H", "https://h:1"), "--host https://h:1: names a cluster"),
         (
             ("--backend", "existing", "--members", "3"),
-            "--members: no pool is started with --backend existing",
+            "--members: no pool is started for a cluster that is there",
         ),
         (("--backend", "existing", "--pool-objects", "x.yaml"), "--pool-objects: no pool is started"),
+        (("--kubeconfig", "x", "--cores", "host"), "--cores: no pool is started for a cluster that is there"),
+        (("--endpoints", "h:1", "--link", "clients,member-0"), "--link: no pool is started"),
         (("--backend", "none"), "--backend 'none': none of emulated, binaries, existing"),
         (("--apiserver-flag", "v=2"), "--apiserver-flag: it is for real kube-apiservers"),
     ],

@@ -12,10 +12,10 @@ import pytest
 
 from harness.observe.record import read_table
 from tests.apiserver.store.test_store_contract import a_real_etcd
-from tests.load.plays import TINY, Outcome, Play
+from tests.load.plays import AT_MOST, TINY, WHOLE_RUNS, Outcome, Play, assert_ended_well
 from tests.pool.binaries.emulating import install
 
-pytestmark = pytest.mark.slow
+pytestmark = WHOLE_RUNS
 
 REAL = bool(os.environ.get("TEST_ASSET_KUBE_APISERVER") or os.environ.get("KUBEBUILDER_ASSETS"))
 
@@ -27,16 +27,13 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return Play(
         folder / "run",
         *("--backend", "binaries", "--binaries-dir", str(programs), "--etcd-binary", a_real_etcd()),
-        *("--members", "2", "--scenario", TINY, "-t", "60s", "--apiserver-flag", "v=2"),
+        *("--members", "2", "--scenario", TINY, *AT_MOST, "--apiserver-flag", "v=2"),
     ).end()
 
 
 def test_a_run_ends_well_and_leaves_nothing(outcome: Outcome) -> None:
-    assert outcome.code == 0, outcome.output
-    assert outcome.left == []
-    assert outcome.manifest.invalid == []
+    assert_ended_well(outcome)
     assert outcome.manifest.results["scenario"] == "Success"
-    assert "Traceback" not in outcome.output
 
 
 def test_its_record_says_what_it_was_run_against(outcome: Outcome) -> None:
@@ -69,8 +66,8 @@ def test_kubelets_are_known_to_the_members_as_nodes(outcome: Outcome) -> None:
 @pytest.mark.skipif(not REAL, reason="no real kube-apiserver: TEST_ASSET_KUBE_APISERVER, KUBEBUILDER_ASSETS")
 def test_a_burst_on_real_apiservers(tmp_path: Path) -> None:
     outcome = Play(
-        tmp_path / "run", "--backend", "binaries", "--members", "3", "--scenario", "burst", "-t", "300s"
+        tmp_path / "run", "--backend", "binaries", "--members", "3", "--scenario", "burst", *AT_MOST
     ).end()
-    assert outcome.code == 0, outcome.output
+    assert_ended_well(outcome)
     series = set(read_table(outcome.record, "series")["series"].to_pylist())
     assert {"go_goroutines", "go_memstats_heap_inuse_bytes"} <= series

@@ -26,6 +26,7 @@ from harness.transport.timers import Timers
 from harness.transport.tls import ClientTls
 from harness.wire.errors import ConfigError
 from harness.wire.request import Request, Response
+from tests.conftest import HANG_S
 
 
 class Server:
@@ -123,7 +124,7 @@ def target(server: Server, files: ServingFiles, own: bytes = b"", rotates: bool 
 
 def whoami(transport: Transport) -> str:
     result: AsyncResult = AsyncResult()
-    transport.unary(Request("get", "GET", "/", "x", timeout_s=10.0), result.set)
+    transport.unary(Request("get", "GET", "/", "x", timeout_s=HANG_S), result.set)
     answer = result.get()
     assert isinstance(answer, Response), answer
     return answer.body.decode()

@@ -12,11 +12,13 @@ from gevent.event import AsyncResult
 from harness.client.requests import NODES, get_
 from harness.clusterloader.objects import ObjectApi
 from harness.clusterloader.tasks import Tasks
+from harness.load import context as contexts
 from harness.load.context import WorkerContext
 from harness.load.plan import Identity, Plan, Target, TargetMember
 from harness.transport.credentials import Credentials
 from harness.transport.pool import Transport
 from harness.wire.request import Response
+from tests.conftest import HANG_S
 from tests.load.cluster.conftest import Api
 
 NODE, GROUPS = "system:node:n1", ("system:nodes",)
@@ -44,7 +46,7 @@ class Worker:
 
     def send(self, transport: Transport, path: str = "/x") -> int:
         result: AsyncResult = AsyncResult()
-        request = msgspec.structs.replace(get_(NODES, None, "n"), path=path, timeout_s=10.0)
+        request = msgspec.structs.replace(get_(NODES, None, "n"), path=path, timeout_s=HANG_S)
         transport.unary(request, result.set)
         answer = result.get()
         assert isinstance(answer, Response), answer
@@ -119,7 +121,8 @@ def test_fresh_credentials_reach_connections_that_are_open(api: Api, start: Any)
     transport.close()
 
 
-def test_a_refusal_is_told_once_in_a_while(start: Any) -> None:
+def test_a_refusal_is_told_once_in_a_while(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contexts, "REFUSED_TOLD_EVERY_S", HANG_S)
     worker = start()
     transport = worker.context.transport("clusterloader")
     assert [worker.send(transport, "/401") for _ in range(3)] == [401, 401, 401]

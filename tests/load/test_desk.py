@@ -16,9 +16,11 @@ from harness.clusterloader.messages import (
     AnyMessage,
     Execute,
     Executed,
+    FailNodes,
     Ping,
     Queried,
     Query,
+    RebootNodes,
     Recruit,
     Recruits,
     Restart,
@@ -27,6 +29,7 @@ from harness.clusterloader.messages import (
     encode,
 )
 from harness.load.desk import Desk
+from harness.load.workers.failures import ORDERED
 from harness.pool.restarts import RestartOrder
 
 
@@ -38,12 +41,16 @@ class Runner:
         workers = [SimpleNamespace(id=name, state=state) for name, state in states.items()]
         self.clients = SimpleNamespace(all=workers)
         self.sent: list[tuple[str, str, AnyMessage]] = []
+        self.ordered: list[tuple[str, AnyMessage]] = []
 
     def get_worker_index(self, client_id: str) -> int:
         return "abc".index(client_id)
 
-    def send_message(self, _: str, data: dict[str, Any], client_id: str) -> None:
-        self.sent.append((client_id, data["by"], decode(data["body"])))
+    def send_message(self, kind: str, data: dict[str, Any], client_id: str) -> None:
+        if kind == ORDERED:
+            self.ordered.append((client_id, decode(data["body"])))
+        else:
+            self.sent.append((client_id, data["by"], decode(data["body"])))
 
 
 class Pool:
@@ -121,6 +128,30 @@ def test_a_run_in_one_process_has_nobody_to_recruit() -> None:
     desk.take("worker-0", MASTER, encode(Recruit(number=2, most=3)))
     gevent.sleep(0)
     assert len(told) == 1
+
+
+# ---- nodes ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("order", [FailNodes(number=2, names=("n",)), RebootNodes(number=3, names=("n",))])
+def test_an_order_about_nodes_goes_to_every_worker_that_is_there(world: World, order: AnyMessage) -> None:
+    world.say(order)
+    assert world.runner.ordered == [("a", order), ("b", order)]
+
+
+def test_a_run_in_one_process_carries_it_out_itself_and_not_in_the_askers_turn() -> None:
+    done: list[str] = []
+
+    def fail() -> bool:
+        done.append("fail")
+        return True
+
+    user = SimpleNamespace(node="n", fail=fail, reboot=lambda: False)
+    runner = SimpleNamespace(user_greenlets=[SimpleNamespace(args=(user,))])
+    told: list[tuple[str, dict[str, Any]]] = []
+    desk = Desk(SimpleNamespace(runner=runner), lambda *event: told.append(event), Path("unused"), 1)
+    desk.take("worker-0", MASTER, encode(FailNodes(number=1, names=("n", "m"))))
+    assert done == []
+    gevent.sleep(0)
+    assert (done, told) == (["fail"], [("node-failed", {"node": "n"})])
 
 
 # ---- commands ------------------------------------------------------------------------------------------------------

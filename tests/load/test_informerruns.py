@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,9 +11,9 @@ import pytest
 
 from harness.compare.comparison import compare
 from harness.compare.run import Run
-from tests.load.plays import TINY, Outcome, Outcomes, Play, put_on
+from tests.load.plays import AT_MOST, TINY, WHOLE_RUNS, Outcome, Outcomes, Play, assert_ended_well, put_on
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = WHOLE_RUNS
 
 _MIX = """
 rate: 10
@@ -24,9 +26,13 @@ _FEW = ("--cores", "host", "--writer", "objects=60,rate=10")
 
 
 def spoilt(folder: Path) -> Outcome:
-    arguments = ("--informers", "count=3", "--fault", "corrupt-cache resource=configmaps at=1s", "-t", "3s")
-    quiet = ("--cores", "host", "--writer", "objects=60,rate=0")
-    return Play(folder, *quiet, *arguments, locustfile="informers").end()
+    """Once informers have seen how it should be."""
+    quiet = ("--cores", "host", "--writer", "objects=60,rate=0", "--informers", "count=3")
+    play = Play(folder, *quiet, locustfile="informers")
+    play.wait_for_event("informers-synced")
+    fault = ("pool", "fault", "corrupt-cache", "resource=configmaps", "--run", str(folder))
+    subprocess.run([sys.executable, "-c", "from harness.cli import main; main()", *fault], check=True)
+    return play.end_at_rest()
 
 
 def beside_kubelets(folder: Path) -> Outcome:
@@ -34,7 +40,7 @@ def beside_kubelets(folder: Path) -> Outcome:
     mix = folder.with_name("mix.yaml")
     mix.write_text(_MIX)
     crowds = ("--informers", "count=4,restart_every_s=3", "--informers", "count=2,resource=pods,mode=list")
-    arguments = ("--scenario", TINY, "--members", "2", "--processes", "2", "--lists", str(mix), "-t", "120s")
+    arguments = ("--scenario", TINY, "--members", "2", "--processes", "2", "--lists", str(mix), *AT_MOST)
     return Play(folder, *_FEW, *crowds, *arguments, locustfile="kubelets,informers").end()
 
 
@@ -70,8 +76,7 @@ def test_a_spoilt_watch_cache_fails_the_run_with_its_story(outcomes: Outcomes) -
 
 def test_informers_beside_kubelets_in_several_processes_are_found_right(outcomes: Outcomes) -> None:
     outcome = outcomes(beside_kubelets)
-    assert (outcome.left, outcome.manifest.status) == ([], "completed"), outcome.output
-    assert outcome.code in (0, 4), outcome.output  # 4: this machine was too busy for the figures
+    assert_ended_well(outcome)
     results = outcome.manifest.results
     assert results["scenario"] == "Success"
     checked = results["informers"]["checked"]
@@ -82,7 +87,6 @@ def test_informers_beside_kubelets_in_several_processes_are_found_right(outcomes
     assert len(outcome.events("informers-checked")) == 2
     assert len(outcome.events("informers-synced")) == 2
     assert results["informers"]["events"] > 0
-    assert "Traceback" not in outcome.output
 
 
 def test_its_rows_are_in_the_comparison(outcomes: Outcomes) -> None:

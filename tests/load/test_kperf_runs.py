@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from harness.observe.record import read_table
-from tests.load.plays import Outcome, Outcomes, Play, put_on
+from tests.load.plays import WHOLE_RUNS, Outcome, Outcomes, Play, assert_ended_well, put_on
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+pytestmark = WHOLE_RUNS
 
 PROFILE = """\
 version: 1
@@ -49,7 +49,7 @@ def spread(folder: Path) -> Outcome:
 
 def capped(folder: Path) -> Outcome:
     text = PROFILE.replace("total: 60", "total: 6000")
-    return Play(folder, *arguments(folder, text), "-t", "5s", locustfile="kperf").end()
+    return Play(folder, *arguments(folder, text), "-t", "15s", locustfile="kperf").end()
 
 
 def arguments(folder: Path, text: str = PROFILE) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def test_every_request_of_the_profile_is_in_the_report(
     outcomes: Outcomes, play: Callable[[Path], Outcome]
 ) -> None:
     outcome = outcomes(play)
-    assert (outcome.code, outcome.left) == (0, []), outcome.output
+    assert_ended_well(outcome)
     found = report(outcome)
     assert [part["total"] for part in found["perSpecResults"]] == [60, 50]
     logs = next(name for name in found["aggregated"]["errorStatsByURL"] if name.startswith("POD_LOG"))
@@ -117,7 +117,7 @@ def test_a_kperf_run_leaves_a_record_like_any_other(outcomes: Outcomes) -> None:
 
 def test_a_run_that_is_capped_reports_what_it_saw(outcomes: Outcomes) -> None:
     outcome = outcomes(capped)
-    assert (outcome.code, outcome.manifest.status) == (0, "capped"), outcome.output
+    assert_ended_well(outcome, "capped")
     found = report(outcome)["aggregated"]
     assert 0 < found["total"] < 6000
     assert "before its scenario was complete" in outcome.marks

@@ -9,10 +9,15 @@ import pytest
 import yaml
 
 from harness.cli import app
+from harness.clusterloader import load_config
+from harness.load.cluster.permissions import Rule, needed, policy_rules
+from harness.load.informerarguments import informer_plan
 from harness.wire.errors import ConfigError
+from tests.load.plays import DEPLOYED, paths_of
 from tests.manifests.filled import container, option, the
 
 HERE = ("--i-know", "in-cluster")
+INFORMERS, WRITER = "resource=pods", "resource=secrets"
 
 
 @pytest.fixture(autouse=True)
@@ -60,6 +65,33 @@ def test_a_scenario_of_ones_own_with_its_variables(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "rights"),
+    [
+        (("none",), needed("impersonate")),
+        (
+            ("none", "--fleet", "kube_proxy=true", "--identity", "certificate"),
+            needed("certificate", kube_proxy=True),
+        ),
+        (("none", "--locustfile", paths_of("provisioners")), needed("impersonate", provisioners=True)),
+        (
+            ("--locustfile", paths_of("informers"), "--informers", INFORMERS, "--writer", WRITER),
+            needed("impersonate", informers=informer_plan([INFORMERS], "none", [WRITER])),
+        ),
+        (
+            (DEPLOYED, "--locustfile", paths_of("kubelets"), "--identity", "certificate"),
+            needed("certificate", config=load_config(DEPLOYED, 9, (), {})),
+        ),
+    ],
+    ids=["a fleet", "kube-proxies", "provisioners", "informers", "a scenario"],
+)
+def test_the_rights_are_those_of_what_the_run_has(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], rights: list[Rule]
+) -> None:
+    objects = manifests(capsys, "--nodes", "9", *HERE, *arguments)
+    assert the("ClusterRole", objects)["rules"] == policy_rules(rights)
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ((), "--i-know in-cluster"),
@@ -79,11 +111,13 @@ def test_a_scenario_of_ones_own_with_its_variables(
         ((*HERE, "--variable", "A=1"), "--variable A=1: not CL2_NAME=VALUE"),
         ((*HERE, "--calibration", "none"), "--calibration none: cannot be read"),
         ((*HERE, "--locustfile", "file"), r"--locustfile file: its name must end in .py"),
+        ((*HERE, "--locustfile", "broken.py"), "--locustfile broken.py: is no Python: "),
         ((*HERE, "--overrides", "none.yaml"), "--overrides none.yaml: cannot be read"),
     ],
 )
 def test_what_cannot_be_is_one_line(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
     (tmp_path / "file").write_text("")
+    (tmp_path / "broken.py").write_text("class\n")
     with pytest.raises(ConfigError) as refused:
         app(["manifests", "--nodes", "9", *arguments], standalone_mode=False)
     assert words in str(refused.value)

@@ -13,9 +13,9 @@ import pytest
 
 from harness.compare.comparison import compare
 from harness.compare.run import Run
-from tests.load.plays import TINY, Outcome, Outcomes, Play, put_on
+from tests.load.plays import AT_MOST, TINY, WHOLE_RUNS, Outcome, Outcomes, Play, assert_ended_well, put_on
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = WHOLE_RUNS
 
 CLAIMS = 5
 _GIVEN = (
@@ -25,8 +25,7 @@ _GIVEN = (
     "create=constant:1",
     "--cores",
     "host",
-    "-t",
-    "120s",
+    *AT_MOST,
 )
 
 
@@ -63,11 +62,9 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
 @pytest.mark.parametrize("play", [alone, virtual, beside_kubelets])
 def test_the_run_ends_when_every_claim_is_bound(outcomes: Outcomes, play: Callable[[Path], Outcome]) -> None:
     outcome = outcomes(play)
-    assert (outcome.left, outcome.manifest.status) == ([], "completed"), outcome.output
-    assert outcome.code in (0, 4), outcome.output  # 4: this machine was too busy for the figures
+    assert_ended_well(outcome)
     (bound,) = outcome.events("claims-bound")
     assert bound["bound"] == CLAIMS
-    assert "Traceback" not in outcome.output
 
 
 def test_beside_kubelets_the_scenario_is_run_too(outcomes: Outcomes) -> None:
@@ -80,7 +77,7 @@ def sent(run: Run) -> Counter[tuple[str, str]]:
     """What provisioners and the claims' maker sent and got, by verb and resource. The Lease's renewals go by the time
     that passes, and refusals by how long the rights take."""
     frame = run.requests.astype({"user": str, "verb": str, "name": str})
-    frame = frame[frame["user"].isin(("provisioner", "claims")) & (frame["code"] < 300)]
+    frame = frame[frame["user"].isin(("provisioner", "claims")) & frame["code"].between(200, 299)]
     rows = zip(frame["verb"], frame["name"], frame["count"], strict=True)
     counts: Counter[tuple[str, str]] = Counter()
     for verb, name, count in rows:

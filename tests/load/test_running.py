@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from harness.load.running import Command, expand, run_command
+from tests.conftest import HANG_S
 
 
-def ran(folder: Path, *words: str, timeout_s: float = 30.0) -> tuple[str, list[str], str]:
+def ran(folder: Path, *words: str, timeout_s: float = HANG_S) -> tuple[str, list[str], str]:
     """Why it failed, the lines that were shown, what its log holds."""
     lines: list[str] = []
     command = Command(words, timeout_s, folder / "exec.log")
@@ -29,7 +30,7 @@ def test_a_line_is_shown_when_it_comes(tmp_path: Path) -> None:
     """The command waits for a file that only its first line's reader makes."""
     go = tmp_path / "go"
     code = f"import os, time; print('ready', flush=True)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
-    command = Command((sys.executable, "-c", code), 30.0, tmp_path / "log")
+    command = Command((sys.executable, "-c", code), HANG_S, tmp_path / "log")
     assert run_command(command, lambda line: go.touch()) == ""
 
 
@@ -48,21 +49,25 @@ def test_there_is_no_such_program(tmp_path: Path) -> None:
 
 
 def test_a_timeout_ends_the_command_and_what_it_started(tmp_path: Path) -> None:
-    error, lines, _ = ran(tmp_path, "sh", "-c", "echo began; sleep 60 & sleep 60", timeout_s=0.5)
-    assert error.endswith("was ended after 0.5 s, its timeout")
+    for timeout_s in (0.5, 5.0, 50.0):
+        words = ("sh", "-c", "echo began; sleep 600 & sleep 600")
+        error, lines, _ = ran(tmp_path, *words, timeout_s=timeout_s)
+        assert error.endswith(f"was ended after {timeout_s:g} s, its timeout")
+        if lines:
+            break  # else this machine stood still for that long
     assert lines == ["began"]
 
 
 def test_a_run_that_ends_takes_its_commands_along(tmp_path: Path) -> None:
-    command = Command(("sh", "-c", "echo began; sleep 60"), 60.0, tmp_path / "log")
+    command = Command(("sh", "-c", "echo began; sleep 600"), 600.0, tmp_path / "log")
     command.kill(signal.SIGKILL)  # not begun: nothing to do
     errors: list[str] = []
     began = threading.Event()
     runs = threading.Thread(target=lambda: errors.append(run_command(command, lambda line: began.set())))
     runs.start()
-    assert began.wait(30)
+    assert began.wait(HANG_S)
     command.kill(signal.SIGKILL)
-    runs.join(30)
+    runs.join(HANG_S)
     assert errors[0].endswith("failed: signal 9")
 
 

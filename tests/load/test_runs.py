@@ -11,25 +11,38 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.observe.record import read_table
-from tests.load.plays import REST, TINY, Outcome, Outcomes, Play, kill, put_on
+from harness.observe.record import read_events, read_table
+from tests.load.plays import (
+    AT_MOST,
+    REST,
+    TINY,
+    WHOLE_RUNS,
+    Outcome,
+    Outcomes,
+    Play,
+    assert_ended_well,
+    kill,
+    marks_but_for_the_host,
+    put_on,
+)
 
-pytestmark = pytest.mark.slow
+pytestmark = WHOLE_RUNS
 
 AT_ONCE = 6
 
 
 def single(folder: Path) -> Outcome:
-    arguments = ("--scenario", TINY, "--cores", "host", "-t", "60s")
+    arguments = ("--scenario", TINY, "--cores", "host", *AT_MOST)
     return Play(folder, *arguments, "--json-file", str(folder)).end()
 
 
 def processes(folder: Path) -> Outcome:
-    return Play(folder, *REST, "-t", "6s", "--processes", "2", "--json-file", str(folder)).end()
+    arguments = ("--scenario", TINY, "--cores", "host", *AT_MOST)
+    return Play(folder, *arguments, "--processes", "2", "--json-file", str(folder)).end()
 
 
 def master_and_workers(folder: Path) -> Outcome:
-    arguments = ("--scenario", TINY, "--cores", "host", "-t", "60s", "--json-file", str(folder))
+    arguments = ("--scenario", TINY, "--cores", "host", *AT_MOST, "--json-file", str(folder))
     return Play(folder, *arguments, workers=2).end()
 
 
@@ -41,35 +54,51 @@ def worker_killed(folder: Path) -> Outcome:
 
 def worker_taken_over(folder: Path) -> Outcome:
     """Its kubelets, which are nodes already, go on elsewhere, with one that joined in the middle of the run too."""
-    play = Play(folder, *REST, "-t", "40s", "--lost-worker", "take-over", workers=2)
+    play = Play(folder, *REST, "--lost-worker", "take-over", workers=2)
     workers = play.wait_for_event("worker-started", 2)
     play.wait_for(lambda: len(created(folder)) == 5)
     play.join()
     play.wait_for_event("worker-started", 3)
     kill(workers[0]["pid"])
-    return play.end()
+    lost = wait_taken_over(play)
+    play.wait_for(lambda: len(created(folder)) >= 5 + lost)
+    return play.end_at_rest()
 
 
 def worker_silent(folder: Path) -> Outcome:
     """Long enough to be given up, and then it comes back."""
-    play = Play(folder, *REST, "-t", "40s", "--lost-worker", "take-over", workers=2)
+    play = Play(folder, *REST, "--lost-worker", "take-over", workers=2)
     workers = play.wait_for_event("worker-started", 2)
     play.wait_for(lambda: len(created(folder)) == 5)
     os.kill(workers[0]["pid"], signal.SIGSTOP)
-    play.wait_for_event("nodes-placed")
+    lost = wait_taken_over(play)
     os.kill(workers[0]["pid"], signal.SIGCONT)
-    return play.end()
+    play.wait_for(lambda: any(worker.poll() is not None for worker in play.workers))
+    play.wait_for(lambda: len(created(folder)) >= 5 + lost)
+    return play.end_at_rest()
 
 
 def workers_leave(folder: Path) -> Outcome:
     """Two of three in turn, in order, as pods that are evicted."""
-    play = Play(folder, *REST, "-t", "30s", "--lost-worker", "take-over", workers=3)
+    play = Play(folder, *REST, "--lost-worker", "take-over", workers=3)
     workers = play.wait_for_event("worker-started", 3)
     play.wait_for(lambda: len(created(folder)) == 5)
     for count, worker in enumerate(workers[:2], 1):
         os.kill(worker["pid"], signal.SIGTERM)
-        play.wait_for_event("nodes-placed", count)
-    return play.end()
+        wait_taken_over(play, count)
+    return play.end_at_rest()
+
+
+def wait_taken_over(play: Play, losses: int = 1) -> int:
+    """Until every node of so many lost workers goes on elsewhere; how many these are."""
+
+    def placed() -> int:
+        lost = [event["nodes"] for event in read_events(play.record) if event["kind"] == "worker-lost"]
+        taken = [event["taken_over"] for event in read_events(play.record) if event["kind"] == "nodes-placed"]
+        return sum(lost) if len(lost) == losses and sum(taken) == sum(lost) else 0
+
+    count: int = play.wait_for(placed)
+    return count
 
 
 def created(record: Path) -> list[int]:
@@ -97,10 +126,13 @@ def only_member_killed(folder: Path) -> Outcome:
 
 
 def one_of_three_members_killed(folder: Path) -> Outcome:
-    play = Play(folder, *REST, "--members", "3", "-t", "6s")
+    play = Play(folder, *REST, "--members", "3")
     play.wait_for_event("target-ready")
     kill(play.pid_of("member-1"))
-    return play.end()
+    play.wait_for_event("process-exited")
+    before = read_table(folder, "requests").num_rows
+    play.wait_for(lambda: read_table(folder, "requests").num_rows > before)
+    return play.end_at_rest()
 
 
 def store_killed(folder: Path) -> Outcome:
@@ -120,12 +152,13 @@ def master_killed(folder: Path) -> Outcome:
 def interrupted(folder: Path) -> Outcome:
     play = Play(folder, "--scenario", "density", "--processes", "2")
     play.wait_for_event("worker-started", 2)
+    play.wait_for_event("scenario-started")
     os.killpg(play.master.pid, signal.SIGINT)  # as a terminal does: workers get it too
     return play.end()
 
 
 def terminated(folder: Path) -> Outcome:
-    play = Play(folder, "--scenario", "density", "-t", "60s")
+    play = Play(folder, "--scenario", "density", *AT_MOST)
     play.wait_for_event("scenario-started")
     play.master.terminate()
     return play.end()
@@ -173,24 +206,6 @@ def locust_total(outcome: Outcome) -> int:
     """Requests by Locust's own statistics."""
     entries = json.loads(outcome.record.with_suffix(".json").read_text())
     return sum(entry["num_requests"] for entry in entries)
-
-
-LATE_HOST = "invalid: host could not keep up"
-
-
-def marks_but_for_the_host(outcome: Outcome) -> list[str]:
-    """That this machine was too busy for the figures is no fault of what is tested."""
-    late = (LATE_HOST, "the clock of worker")  # the latter where no report of a short run came at once
-    return [mark.text for mark in outcome.manifest.marks if not mark.text.startswith(late)]
-
-
-def assert_ended_well(outcome: Outcome) -> None:
-    late = any(mark.text.startswith(LATE_HOST) for mark in outcome.manifest.marks)
-    assert outcome.code == (4 if late else 0), outcome.output
-    assert outcome.left == []
-    assert outcome.manifest.status == "completed"
-    assert [text for text in outcome.manifest.invalid if not text.startswith(LATE_HOST)] == []
-    assert "Traceback" not in outcome.output
 
 
 def assert_failed(outcome: Outcome, why: str) -> None:

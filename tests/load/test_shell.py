@@ -189,6 +189,18 @@ def test_stop_carries_out_the_last_actions_then_gives_everything_up() -> None:
     assert len(world.notes) == 1
 
 
+def test_a_kill_leaves_the_machine_no_last_action_and_its_peers_no_goodbye() -> None:
+    world = World([Send(KEY, WATCH), Arm(("t",), 5.0)], last=[Note("stopped", {})])
+    world.transport.sent[0][1].on_head(200, {}, "member-0")
+    world.shell.kill()
+    assert (world.transport.killed, world.transport.closed) == (True, False)
+    assert world.timers.pending == []
+    world.transport.sent[0][1].on_end(RESET)
+    world.shell.stop()
+    assert world.notes == []
+    assert world.machine.seen == [Opened(KEY, "member-0", "")], "and it hears nothing more"
+
+
 @pytest.mark.parametrize("when", ["start", "event"])
 def test_a_machine_that_raises_is_stopped_and_its_owner_told(when: str) -> None:
     world = World([Arm(KEY, 5.0), Arm(("b",), 6.0)])

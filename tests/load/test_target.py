@@ -19,6 +19,7 @@ from harness.load.probe import probe, with_components
 from harness.load.target import existing_target
 from harness.wire import rfc3339
 from harness.wire.errors import ConfigError
+from tests.conftest import HANG_S
 
 
 @pytest.fixture
@@ -159,7 +160,7 @@ def serving(answers: Answers) -> Iterator[tuple[Target, list[tuple[str, str]]]]:
 )
 def test_a_target_that_is_well_is_accepted(answers: Answers, paths: list[str]) -> None:
     with serving(answers) as (target, asked):
-        probe(target)
+        probe(target, HANG_S)
     assert asked == [(path, "Bearer secret") for path in paths]
 
 
@@ -174,7 +175,7 @@ def test_a_target_that_is_well_is_accepted(answers: Answers, paths: list[str]) -
 )
 def test_a_target_that_is_not_is_refused_with_what_it_said(answers: Answers, text: str) -> None:
     with serving(answers) as (target, _), pytest.raises(ConfigError, match=text):
-        probe(target)
+        probe(target, HANG_S)
 
 
 def unused(_: socket.socket) -> int:
@@ -187,19 +188,19 @@ def silent(listener: socket.socket) -> int:
 
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize(
-    ("port", "text"),
+    ("port", "within_s", "text"),
     [
-        (unused, "cannot be reached: cannot connect to .*: Connection refused"),
-        (silent, "no answer within 0.2 s"),
+        (unused, HANG_S, "cannot be reached: cannot connect to .*: Connection refused"),
+        (silent, 0.2, "no answer within 0.2 s"),
     ],
 )
 def test_a_target_that_refuses_or_is_silent_is_given_up(
-    tls: bool, port: Callable[[socket.socket], int], text: str
+    tls: bool, port: Callable[[socket.socket], int], within_s: float, text: str
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         target = Target((TargetMember("apiserver", "127.0.0.1", port(listener)),), tls=tls, insecure=True)
         with pytest.raises(ConfigError, match=text) as caught:
-            probe(target, within_s=0.2)
+            probe(target, within_s=within_s)
     assert f"{'https' if tls else 'http'}://127.0.0.1:" in str(caught.value)
 
 
@@ -207,7 +208,7 @@ def test_one_bad_member_of_several_is_named() -> None:
     with serving({"/readyz": (200, "ok")}) as (target, _):
         members = (*target.members, TargetMember("member-1", "127.0.0.1", 1))
         with pytest.raises(ConfigError, match=r"http://127\.0\.0\.1:1: cannot be reached"):
-            probe(Target(members, tls=False))
+            probe(Target(members, tls=False), HANG_S)
 
 
 def test_something_that_speaks_no_tls_is_said_not_to() -> None:
@@ -215,7 +216,7 @@ def test_something_that_speaks_no_tls_is_said_not_to() -> None:
         serving({}) as (target, _),
         pytest.raises(ConfigError, match=r"cannot be reached: TLS handshake with .* wrong version number"),
     ):
-        probe(Target(target.members, tls=True, insecure=True))
+        probe(Target(target.members, tls=True, insecure=True), HANG_S)
 
 
 NOW = 1_795_000_000.0
@@ -240,6 +241,6 @@ def test_a_component_is_at_work_where_its_lease_was_renewed_lately(
     answers: Answers, found: tuple[bool, bool]
 ) -> None:
     served = {LEASES + name: answer for name, answer in answers.items()}
-    with serving(served) as (target, _), Errands(target) as errands:
+    with serving(served) as (target, _), Errands(target, HANG_S) as errands:
         target = with_components(errands, NOW)
     assert (target.has_scheduler, target.has_controllers) == found

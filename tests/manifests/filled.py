@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from harness.load.cluster.permissions import needed
 from harness.manifests.files import File, RunFiles, collect
 from harness.manifests.options import Asked, Secret
 from harness.manifests.render import render
@@ -35,7 +36,7 @@ PLAIN = RunFiles(File("kubelets.py", "kubelets.py", "pass\n"), "none")
 def text_of(asked: Asked = ASKED, files: RunFiles = OURS) -> str:
     asked.validate()
     plan = plan_for(Fleet(asked.nodes, asked.watches, workers=asked.workers), ROUND, in_a_pod())
-    return render(asked, files, plan, "1.2.3")
+    return render(asked, files, plan, "1.2.3", needed(asked.identity, config=files.config))
 
 
 def objects_of(asked: Asked = ASKED, files: RunFiles = OURS) -> list[Object]:

@@ -15,6 +15,7 @@ import pytest
 from harness.observe.digest import Scraped
 from harness.observe.record import read_table
 from harness.observe.scraper import Plan, Scraper, Source
+from tests.conftest import HANG_S
 
 
 class _Metrics(BaseHTTPRequestHandler):
@@ -106,7 +107,7 @@ def test_the_process_scrapes_once_more_and_ends_when_its_input_ends(
         process.stdin.write(msgspec.json.encode({"processes": {"scraper": process.pid}}) + b"\n")
         process.stdin.close()
         ready, *said = map(msgspec.json.decode, process.stdout.read().splitlines())
-        assert process.wait(30) == 0
+        assert process.wait(HANG_S) == 0
     assert ready == {"ready": True}
     rounds = [msgspec.convert(line, Scraped) for line in said]
     assert [set(round_.members) for round_ in rounds] == [{"member-0"}]

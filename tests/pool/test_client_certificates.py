@@ -21,7 +21,7 @@ from harness.pool.emulated import EmulatedPool, PoolOptions
 from tests.apiserver.certificates import key, request
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-WITHIN_S = 10.0
+WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def ask(
     if client is not None:
         context.load_cert_chain(client.cert, client.key)
     address = pool.members[member]
-    connection = http.client.HTTPSConnection(address.host, address.port, timeout=10, context=context)
+    connection = http.client.HTTPSConnection(address.host, address.port, timeout=WITHIN_S, context=context)
     try:
         raw = None if body is None else json.dumps(body)
         connection.request("GET" if body is None else "POST", path, raw, {"Content-Type": "application/json"})

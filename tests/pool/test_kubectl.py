@@ -48,7 +48,7 @@ class Kubectl:
     def __call__(self, *arguments: str, fails: bool = False, given: str | None = None) -> str:
         """What it says, on both outputs."""
         done = subprocess.run(
-            self.line(*arguments), capture_output=True, text=True, timeout=30, check=False, input=given
+            self.line(*arguments), capture_output=True, text=True, timeout=60, check=False, input=given
         )
         assert (done.returncode != 0) == fails, f"{arguments}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr

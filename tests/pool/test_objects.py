@@ -31,10 +31,11 @@ DISCOVERY = {
 
 
 class Server:
-    """Answers as its discovery says; the first `missing` applications find no namespace."""
+    """Answers as its discovery says; the first `missing` applications are answered `early`."""
 
-    def __init__(self, missing: int = 0, status: int = 200) -> None:
+    def __init__(self, missing: int = 0, status: int = 200, early: int = 404) -> None:
         self.missing = missing
+        self.early = early
         self.status = status
         self.applied: list[tuple[str, str, Any]] = []
 
@@ -44,7 +45,7 @@ class Server:
             return (404, b"404") if found is None else (200, json.dumps({"resources": found}).encode())
         if self.missing:
             self.missing -= 1
-            return 404, b'namespaces "n" not found'
+            return self.early, b'namespaces "n" not found'
         self.applied.append((path, content_type, json.loads(body)))
         return self.status, b"no such level"
 
@@ -72,8 +73,9 @@ def test_each_is_applied_where_its_kind_is(tmp_path: Path) -> None:
     ]
 
 
-def test_a_namespace_that_is_not_there_yet_is_waited_for() -> None:
-    server = Server(missing=2)
+@pytest.mark.parametrize("early", [404, 429, 503])
+def test_a_namespace_that_is_not_there_yet_and_a_server_that_is_busy_are_waited_for(early: int) -> None:
+    server = Server(missing=2, early=early)
     apply_objects([QUOTA], server)
     assert len(server.applied) == 1
 

@@ -11,13 +11,14 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 import yaml
 
+from tests.conftest import HANG_S
 from tests.pool.balancer import standin
 
 pytestmark = pytest.mark.slow
@@ -28,7 +29,7 @@ UP = [sys.executable, "-c", "from harness.cli import main; main()", "pool", "up"
 class Up:
     """`swarmlet pool up`, running in `folder`."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
         self.folder = folder
         self.kubeconfig = folder / "swarmlet.kubeconfig"
         self.temporary = folder / "tmp"
@@ -41,7 +42,7 @@ class Up:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env={**os.environ, "TMPDIR": str(self.temporary), "COLUMNS": "200"},
+                env={**os.environ, "TMPDIR": str(self.temporary), "COLUMNS": "200", **environ},
             )
         self.children: list[psutil.Process] = []
 
@@ -50,7 +51,7 @@ class Up:
         return self._output.read_text()
 
     def wait_for(self, text: str) -> None:
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + HANG_S
         while text not in self.output:
             assert self.process.poll() is None, self.output
             assert time.monotonic() < deadline, self.output
@@ -58,15 +59,19 @@ class Up:
         self.children = psutil.Process(self.process.pid).children(recursive=True)
 
     def wait_for_children(self, count: int) -> None:
-        while len(self.children) < count and self.process.poll() is None:
+        deadline = time.monotonic() + HANG_S
+        while len(self.children) < count:
+            assert self.process.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
             self.children = psutil.Process(self.process.pid).children(recursive=True)
             time.sleep(0.02)
 
-    def end(self, number: int) -> int:
-        """Send a signal and wait for the end; a child that is left fails the test."""
+    def end(self, number: int, then: Callable[[], object] = lambda: None) -> int:
+        """Send a signal, do something, and wait for the end; a child that is left fails the test."""
         self.process.send_signal(number)
-        code = self.process.wait(20)
-        _, left = psutil.wait_procs(self.children, timeout=10)
+        then()
+        code = self.process.wait(HANG_S)
+        _, left = psutil.wait_procs(self.children, timeout=HANG_S)
         for process in left:
             process.kill()
         assert left == []
@@ -76,7 +81,7 @@ class Up:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        psutil.wait_procs(self.children, timeout=10)
+        psutil.wait_procs(self.children, timeout=HANG_S)
 
 
 @pytest.fixture
@@ -120,7 +125,7 @@ print(core.list_pod_for_all_namespaces().items)
 meta = client.V1ObjectMeta(name="from-python")
 core.create_namespaced_config_map("default", client.V1ConfigMap(metadata=meta, data={"a": "b"}))
 stream = watch.Watch()
-for event in stream.stream(core.list_namespaced_config_map, "default", timeout_seconds=10):
+for event in stream.stream(core.list_namespaced_config_map, "default", timeout_seconds=60):
     print(event["type"], event["object"].metadata.name, event["object"].data)
     stream.stop()
 """
@@ -128,7 +133,7 @@ for event in stream.stream(core.list_namespaced_config_map, "default", timeout_s
         [sys.executable, "-c", script, str(kubeconfig)],
         capture_output=True,
         text=True,
-        timeout=40,
+        timeout=2 * HANG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -143,7 +148,7 @@ def _use_kubectl(kubectl: str, kubeconfig: Path) -> None:
     def run(*arguments: str) -> str:
         given = ["--kubeconfig", str(kubeconfig), "--cache-dir", str(kubeconfig.parent / "cache")]
         line = [kubectl, *given, *arguments]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=HANG_S, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 
@@ -166,11 +171,21 @@ def test_a_pool_ends_in_order_on_other_signals_too(folder: Path, number: int) ->
         up.close()
 
 
+WAITING = """
+import os, sys, time
+while "harness.apiserver.process.member" in sys.orig_argv and not os.path.exists(os.environ["MAY_GO_ON"]):
+    time.sleep(0.01)
+"""
+
+
 def test_a_signal_during_start_leaves_nothing(folder: Path) -> None:
-    up = Up(folder, "--members", "2")
+    """Members come no further than their interpreter's start before the signal, however late that is."""
+    (folder / "sitecustomize.py").write_text(WAITING)
+    go = folder / "go"
+    up = Up(folder, "--members", "2", PYTHONPATH=str(folder), MAY_GO_ON=str(go))
     try:
-        up.wait_for_children(2)
-        assert up.end(signal.SIGINT) == 0
+        up.wait_for_children(3)
+        assert up.end(signal.SIGINT, go.touch) == 0
         assert "ready" not in up.output
         assert "Traceback" not in up.output
         assert not up.kubeconfig.exists()
@@ -203,7 +218,7 @@ def test_members_that_stand_still_links_and_a_balancer_end_with_the_pool(folder:
     up = Up(folder, "--members", "2", *balancer, *links, "--fault", "pause member=member-1")
     try:
         up.wait_for("member-1: fault pause")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + HANG_S
         pid = int(re.search(r"member-1\s+\S+\s+(\d+)", up.output)[1])  # type: ignore[index]
         while psutil.Process(pid).status() != psutil.STATUS_STOPPED:
             assert time.monotonic() < deadline, "the member goes on"
@@ -236,7 +251,7 @@ def test_a_port_that_is_taken_is_one_line(folder: Path) -> None:
         port = listener.getsockname()[1]
         up = Up(folder, "--port", str(port))
         try:
-            assert up.process.wait(30) == 2
+            assert up.process.wait(HANG_S) == 2
         finally:
             up.close()
     assert up.output.startswith(f"swarmlet: member-0: cannot listen on 127.0.0.1:{port}: ")

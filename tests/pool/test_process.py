@@ -17,6 +17,7 @@ import pytest
 
 from harness.pool.process import Process, ProcessFailed, stop_all
 from harness.wire.errors import ConfigError
+from tests.conftest import HANG_S
 
 CHILDREN = {
     "steady": """
@@ -26,7 +27,7 @@ CHILDREN = {
     "deaf": """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         say(ready=True)
-        time.sleep(60)
+        time.sleep(600)
     """,
     "short": """
         say(ready=True)
@@ -42,7 +43,7 @@ CHILDREN = {
         sys.exit(3)
     """,
     "silent": """
-        time.sleep(60)
+        time.sleep(600)
     """,
     "finishing": """
         say(ready=True)
@@ -98,7 +99,7 @@ def start(tmp_path: Path) -> Iterator[Starter]:
     stop_all(starter.started)
     for thread in threading.enumerate():
         if thread.name.startswith("follow-"):
-            thread.join(5)
+            thread.join(HANG_S)
 
 
 def test_a_child_is_configured_by_its_input_not_its_arguments(start: Starter) -> None:
@@ -112,13 +113,13 @@ def test_what_it_says_later_is_heard(start: Starter) -> None:
     process = start("steady")
     process.wait_ready()
     process.send({"more": 1})
-    assert start.heard.wait(10)
+    assert start.heard.wait(HANG_S)
     assert start.messages == [{"echo": {"more": 1}}]
 
 
 def test_a_child_that_ends_unasked_is_told_with_its_code(start: Starter) -> None:
     start("short").wait_ready()
-    assert start.heard.wait(10)
+    assert start.heard.wait(HANG_S)
     assert start.exits == [("short", 7)]
 
 
@@ -126,7 +127,7 @@ def test_a_killed_child_is_told_with_its_signal(start: Starter) -> None:
     process = start("steady")
     process.wait_ready()
     os.kill(process.pid, signal.SIGKILL)
-    assert start.heard.wait(10)
+    assert start.heard.wait(HANG_S)
     assert start.exits == [("steady", -9)]
     process.send({"more": 1})  # to nobody
 
@@ -149,7 +150,7 @@ def test_a_child_that_does_not_heed_sigterm_is_killed(start: Starter) -> None:
 def test_the_end_of_input_lets_a_child_finish(start: Starter) -> None:
     process = start("finishing")
     process.wait_ready()
-    assert process.end_input(10) == 5
+    assert process.end_input(HANG_S) == 5
     assert start.exits == []
 
 
@@ -175,7 +176,7 @@ def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
         "from harness.pool.process import Process\n"
         "config = StoreConfig(sys.argv[1] + '/s', ('member-0',))\n"
         "p = Process('store', 'harness.apiserver.process.store', config, pathlib.Path(sys.argv[1]) / 'log')\n"
-        "p.wait_ready(); print(p.pid, flush=True); time.sleep(60)"
+        "p.wait_ready(); print(p.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True
@@ -184,5 +185,5 @@ def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
         child = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
     began = time.monotonic()
-    psutil.wait_procs([child], timeout=10)
+    psutil.wait_procs([child], timeout=HANG_S)
     assert not child.is_running(), f"still there after {time.monotonic() - began:.0f} s"

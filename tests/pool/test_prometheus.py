@@ -30,7 +30,7 @@ from harness.wire.errors import ConfigError
 from harness.wire.promql import query_path, read_vector
 from tests.pool.standin import install as stand_in
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 MEMBER = Source("member-0", "https://127.0.0.1:6443", "ca.crt", "secret-token")
 Start = Callable[..., PrometheusServer]
 
@@ -74,7 +74,7 @@ def test_it_is_started_with_its_flags_and_awaited(make: Start, tmp_path: Path) -
         "web.listen-address": server.url.removeprefix("http://"),
     }
     assert server.url.startswith("http://127.0.0.1:")
-    assert urlopen(server.url + "/-/ready", timeout=5).status == 200
+    assert urlopen(server.url + "/-/ready", timeout=WITHIN_S).status == 200
     assert psutil.pid_exists(server.pid)
     config = yaml.safe_load((tmp_path / "folder" / "prometheus.yml").read_text())
     assert config["global"] == {
@@ -259,14 +259,14 @@ def test_a_real_prometheus_scrapes_and_answers(tmp_path: Path, member: Source) -
 
         def increase() -> list[Any]:
             path = query_path("increase(standing[1m]) > 0", time.time())
-            with urlopen(server.url + path, timeout=5) as answer:
+            with urlopen(server.url + path, timeout=WITHIN_S) as answer:
                 return read_vector(answer.status, answer.read())
 
         until(lambda: bool(increase()), "two scrapes are seen")
         (sample,) = increase()
         assert sample.labels["member"] == "member-7"
         assert (sample.labels["job"], sample.labels["endpoint"]) == ("master", "apiserver")
-        with urlopen(server.url + "/api/v1/rules", timeout=5) as answer:
+        with urlopen(server.url + "/api/v1/rules", timeout=WITHIN_S) as answer:
             (group,) = json.load(answer)["data"]["groups"]
         assert [rule["labels"]["quantile"] for rule in group["rules"]] == ["0.99", "0.90", "0.50"]
         pid = server.pid

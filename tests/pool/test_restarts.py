@@ -19,7 +19,7 @@ from harness.pool import restarts
 from harness.pool.disturbances import Disturbances
 from harness.pool.emulated import EmulatedPool, PoolOptions
 from harness.pool.process import Process, ProcessFailed
-from harness.pool.restarts import GRACE_S, RestartOrder, restart
+from harness.pool.restarts import GRACE_S, CrashLoopBackOff, RestartOrder, restart
 from harness.wire.pace import Pace
 
 ORDER = RestartOrder("member-0", 0.0, 5.0)
@@ -180,3 +180,21 @@ def test_ending_a_process_leaves_its_input_open_until_it_has_ended(tmp_path: Pat
     again = Process("stubborn", "stubborn", {}, tmp_path / "log", environ=environ)
     again.wait_ready()
     assert again.kill() == -9
+
+
+def test_a_process_that_ends_again_and_again_waits_longer_each_time() -> None:
+    back_off = CrashLoopBackOff()
+    now, waits = 0.0, []
+    for _ in range(8):
+        waits.append(back_off.ended("kube-scheduler-0", now))
+        now += waits[-1] + 5.0  # it ran for 5 s
+    assert waits == [1.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
+    assert back_off.ended("kube-scheduler-1", now) == 1.0, "each has its own"
+
+
+@pytest.mark.parametrize(("ran_s", "waits_s"), [(600.0, 20.0), (601.0, 1.0)])
+def test_one_that_ran_for_long_begins_anew(ran_s: float, waits_s: float) -> None:
+    back_off = CrashLoopBackOff()
+    now = back_off.ended("store", 0.0) + 5.0
+    now += back_off.ended("store", now)
+    assert back_off.ended("store", now + ran_s) == waits_s

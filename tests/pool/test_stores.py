@@ -24,9 +24,11 @@ import yaml
 
 from harness.pool.emulated import EmulatedPool, PoolOptions
 from harness.pool.etcd import EtcdCluster, find_etcd
-from harness.pool.stores import StoreOptions
+from harness.pool.process import Process
+from harness.pool.stores import EmbeddedStore, StoreOptions
 from harness.wire.errors import ConfigError
 from tests.apiserver.store.test_store_contract import a_real_etcd
+from tests.conftest import HANG_S
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +45,7 @@ class Client:
         self.ca = cluster["certificate-authority-data"]
         host, _, port = cluster["server"].removeprefix("https://").partition(":")
         context = ssl._create_unverified_context()
-        self._connection = http.client.HTTPSConnection(host, int(port), timeout=20, context=context)
+        self._connection = http.client.HTTPSConnection(host, int(port), timeout=HANG_S, context=context)
 
     def __call__(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
@@ -61,7 +63,7 @@ class Client:
     @contextmanager
     def watching(self) -> Iterator[tuple[list[str], threading.Thread]]:
         """The names of the events of a watch from now on, as they come; the thread lives as long as the watch."""
-        path = f"{CONFIGMAPS}?watch=1&timeoutSeconds=60"
+        path = f"{CONFIGMAPS}?watch=1&timeoutSeconds=600"
         self._connection.request("GET", path, None, {"Authorization": f"Bearer {self.token}"})
         sock = self._connection.sock
         answer = self._connection.getresponse()
@@ -104,7 +106,7 @@ class Pool:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -154,7 +156,22 @@ def test_a_pool_started_again_has_its_objects_and_knows_its_tokens(tmp_path: Pat
         Pool(options)
 
 
-def test_a_store_that_is_killed_comes_back_and_a_watch_goes_on(tmp_path: Path) -> None:
+@pytest.fixture
+def may_come_back(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Once it is set, a store that ended is started again, and not before."""
+    allowed, again = threading.Event(), EmbeddedStore._again
+
+    def await_it(store: EmbeddedStore) -> Process:
+        allowed.wait(HANG_S)
+        return again(store)
+
+    monkeypatch.setattr(EmbeddedStore, "_again", await_it)
+    return allowed
+
+
+def test_a_store_that_is_killed_comes_back_and_a_watch_goes_on(
+    tmp_path: Path, may_come_back: threading.Event
+) -> None:
     with (
         running(StoreOptions(data_dir=str(tmp_path / "data"))) as pool,
         Client(pool.kubeconfig, 1).watching() as (seen, thread),
@@ -169,6 +186,7 @@ def test_a_store_that_is_killed_comes_back_and_a_watch_goes_on(tmp_path: Path) -
         assert status == 500
         assert "code = Unavailable" in answer["message"]
         assert "before-0" in pool.clients[0].names("?resourceVersion=0"), "the cache goes on"
+        may_come_back.set()
         pool.wait_for("process-restarted", "store")
         pool.wait_ready()
         assert pool.clients[0].create("after") == 201
@@ -207,6 +225,27 @@ def test_a_pool_over_etcd_of_its_own_survives_the_loss_of_a_member(tmp_path: Pat
     assert not any(psutil.pid_exists(member["pid"]) for member in described["members"])
 
 
+def test_without_a_quorum_nothing_is_acknowledged_and_caches_still_answer() -> None:
+    options = StoreOptions(etcd_servers="binary=3", etcd_binary=a_real_etcd())
+    with running(options, 2) as pool:
+        assert pool.clients[0].create("before") == 201
+        until(lambda: "before" in pool.clients[1].names("?resourceVersion=0"))
+        pids = [member["pid"] for member in pool.pool.describe()["store"]["members"]]
+        for pid in pids[:2]:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            assert pool.clients[0].create("during") in (500, 504)
+            assert "before" in pool.clients[0].names("?resourceVersion=0")
+        finally:
+            for pid in pids[:2]:
+                os.kill(pid, signal.SIGCONT)
+        pool.wait_ready()
+        until(lambda: pool.clients[1].create("after") in (201, 409))
+        of_each = [set(client.names()) for client in pool.clients]
+        assert of_each[0] == of_each[1], "whether what failed was written is the same for all"
+        assert {"before", "after"} <= of_each[0]
+
+
 def test_a_pool_over_an_etcd_that_runs_leaves_it_running(tmp_path: Path) -> None:
     cluster = EtcdCluster(a_real_etcd(), 1, tmp_path / "etcd", tmp_path, durable=False)
     cluster.start()
@@ -230,7 +269,7 @@ from harness.pool.etcd import EtcdCluster
 cluster = EtcdCluster({binary!r}, 1, Path({str(tmp_path)!r}) / "etcd", Path({str(tmp_path)!r}), durable=False)
 cluster.start()
 print(cluster.pid("etcd-0"), flush=True)
-time.sleep(60)
+time.sleep(600)
 """
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
     assert parent.stdout is not None
@@ -239,7 +278,7 @@ time.sleep(60)
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    _, left = psutil.wait_procs([etcd, *([guardian] if guardian else [])], timeout=10)
+    _, left = psutil.wait_procs([etcd, *([guardian] if guardian else [])], timeout=HANG_S)
     assert left == []
 
 
@@ -259,7 +298,7 @@ def test_a_guardian_that_is_killed_takes_its_program_along(tmp_path: Path) -> No
         guardian = etcd.parent()
         assert guardian is not None
         guardian.kill()
-        _, left = psutil.wait_procs([etcd], timeout=10)
+        _, left = psutil.wait_procs([etcd], timeout=HANG_S)
         assert left == []
         until(lambda: exits == [-signal.SIGKILL])
     finally:

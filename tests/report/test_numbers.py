@@ -56,3 +56,9 @@ def test_what_is_missing_says_why() -> None:
 def test_differences_keep_their_sign() -> None:
     assert signed(-130.0, "s") == "−2 min 10 s"
     assert signed(1500.0, "ms") == "+1.5 s"
+
+
+def test_less_than_a_millionth_is_nothing() -> None:
+    assert signed(-4e-8, "ms") == "±0 ms"
+    assert number(-4e-8, "ms") == "0 ms"
+    assert number(2e-6, "s") == "0.000002 s"

@@ -15,6 +15,8 @@ from h2.events import DataReceived, RequestReceived, StreamEnded, StreamReset
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 
+from tests.conftest import HANG_S
+
 Serve = Callable[["Peer", socket.socket], None]
 
 
@@ -34,12 +36,12 @@ class Peer:
     def close(self) -> None:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
-        self._threads[0].join(5)
+        self._threads[0].join(HANG_S)
         for sock in self._sockets:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
-            thread.join(5)
+            thread.join(HANG_S)
             assert not thread.is_alive()
         self._listener.close()
 

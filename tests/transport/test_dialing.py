@@ -20,7 +20,7 @@ from harness.transport.tls import client_context
 from harness.wire.errors import ConfigError
 from harness.wire.request import Failure
 
-from .conftest import Recorder, answer_of, failure_of, get
+from .conftest import Recorder, answer_of, failure_of, get, wait_until
 from .peers import Http1Session, Http2Peer, Peer, echo
 
 PEM = serialization.Encoding.PEM
@@ -119,6 +119,31 @@ def test_large_answers_cross_tls_records(serve, connect, authority, server_tls):
     assert answer_of(connect(peer, tls=client_context(authority.certificate)), get()).body == body
 
 
+@pytest.mark.parametrize(("end", "heard"), [("close", ["goodbye"]), ("kill", ["nothing"])])
+def test_a_client_that_is_killed_says_no_goodbye(serve, connect, authority, server_tls, end, heard):
+    """What its peer hears is the kernel closing a socket: no close_notify, no GOAWAY."""
+    context, begun, ended = server_tls(LOOPBACK), [], []
+
+    def listen(peer, sock):
+        with context.wrap_socket(sock, server_side=True, suppress_ragged_eofs=False) as served:
+            try:
+                while data := served.recv(65536):
+                    begun.append(data)
+                ended.append("goodbye")
+            except (ssl.SSLEOFError, ConnectionError):
+                ended.append("nothing")
+
+    transport = connect(serve(Peer(listen)), tls=client_context(authority.certificate))
+    sink = Recorder()
+    transport.send(get(), sink)
+    wait_until(lambda: begun)
+    getattr(transport, end)()
+    wait_until(lambda: ended)
+    assert ended == heard
+    assert sink.error.failure is Failure.CLOSED
+    assert not transport.statistics().open_connections
+
+
 def test_without_h2_in_the_peers_alpn_http_1_1_is_spoken(serve, connect, authority, server_tls):
     peer = serve(Peer(one_http1_answer, server_tls(LOOPBACK, alpn=("http/1.1",))))
     context = client_context(authority.certificate)
@@ -176,13 +201,8 @@ def test_a_handshake_that_takes_too_long_is_a_timeout(serve, connect, authority)
     assert "TLS handshake" in error.detail
 
 
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 def test_a_port_that_refuses_fails_all_that_wait_with_the_members_name(timers):
-    endpoints = Endpoints([Endpoint("127.0.0.1", closed_port(), "gone")], random.Random(1))
+    endpoints = Endpoints([Endpoint("127.0.0.1", 1, "gone")], random.Random(1))
     transport = Transport(endpoints, None, timers, http="h2")
     sinks = [Recorder(), Recorder()]
     for sink in sinks:

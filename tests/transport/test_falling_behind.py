@@ -12,6 +12,8 @@ from harness.transport.channel import Channel
 from harness.transport.dialing import Dialled, PlainSocket
 from harness.transport.endpoints import Endpoint
 
+from .conftest import wait_until
+
 
 class Dispatcher:
     """Does nothing until it is told to."""
@@ -68,6 +70,7 @@ def test_a_socket_that_nobody_gets_round_to_is_reported_twice(setting) -> None:
     channel, dispatcher, _, peer = setting
     seen = reports(channel)
     peer.send(b"one")
+    wait_until(lambda: len(seen) >= 2)
     for _ in range(20):
         gevent.sleep(0)
     gevent.sleep(0.01)
@@ -78,11 +81,11 @@ def test_a_socket_that_nobody_gets_round_to_is_reported_twice(setting) -> None:
 def test_it_is_watched_again_once_it_was_read(setting) -> None:
     _, dispatcher, owner, peer = setting
     peer.send(b"one")
-    gevent.sleep(0.01)
+    wait_until(lambda: dispatcher.work)
     dispatcher.turn()
     assert owner.data == b"one"
     peer.send(b"two")
-    gevent.sleep(0.01)
+    wait_until(lambda: dispatcher.work)
     dispatcher.turn()
     assert owner.data == b"onetwo"
 
@@ -90,7 +93,7 @@ def test_it_is_watched_again_once_it_was_read(setting) -> None:
 def test_one_that_is_closed_while_it_waits_stays_closed(setting) -> None:
     channel, dispatcher, owner, peer = setting
     peer.send(b"one")
-    gevent.sleep(0.01)
+    wait_until(lambda: dispatcher.work)
     channel.close()
     dispatcher.turn()
     assert owner.data == b""

@@ -12,10 +12,11 @@ from harness.transport import dispatch
 from harness.transport.dispatch import Dispatcher
 from harness.transport.timers import COMPACT_ABOVE, FAR_S, GRAIN_S, Timers
 from harness.wire.pace import Pace
+from tests.conftest import HANG_S
 
 
 def wait_for(event: Event) -> None:
-    assert event.wait(10)
+    assert event.wait(HANG_S)
 
 
 def test_timers_run_in_order_of_their_time_then_of_their_making(timers):

@@ -9,6 +9,7 @@ import pytest
 
 from harness.transport.tls import client_context
 from harness.wire.request import Failure, Request
+from tests.conftest import HANG_S
 
 from .conftest import Recorder, answer_of, get, wait_until
 from .peers import Http1Session, Http2Peer, Peer
@@ -31,7 +32,7 @@ def test_what_a_slow_reader_does_not_take_is_kept_and_written_later(
     read_on = threading.Event()
 
     def slow(peer, sock):
-        read_on.wait(10)
+        read_on.wait(HANG_S)
         session = Http1Session(sock)
         _, _, body = session.next_request()
         session.reply(hashlib.sha256(body).hexdigest().encode())
@@ -50,7 +51,7 @@ def test_what_a_slow_reader_does_not_take_is_kept_and_written_later(
 
 def test_cancel_while_the_socket_is_blocked_leaves_nothing(serve, connect):
     done = threading.Event()
-    peer = serve(Peer(lambda peer, sock: done.wait(10)))
+    peer = serve(Peer(lambda peer, sock: done.wait(HANG_S)))
     transport = connect(peer, http="http/1.1")
     sink = Recorder()
     handle = transport.send(post(), sink)

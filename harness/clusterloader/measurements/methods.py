@@ -13,6 +13,7 @@ from harness.client.requests import NODES, PODS, ResourceRef
 from harness.clusterloader.measurements.apiavailability import APIAvailability
 from harness.clusterloader.measurements.apiresponsiveness import APIResponsiveness
 from harness.clusterloader.measurements.base import Measurement, Params, unknown_action
+from harness.clusterloader.measurements.chaosmonkey import ChaosMonkey, failure_of
 from harness.clusterloader.measurements.ciliumendpoints import CiliumEndpoints
 from harness.clusterloader.measurements.containerrestarts import ContainerRestarts
 from harness.clusterloader.measurements.controlledpods import WaitForControlledPodsRunning, controlled
@@ -28,6 +29,7 @@ from harness.clusterloader.measurements.latencyqueries import (
 )
 from harness.clusterloader.measurements.podstartup import PodStartupLatency
 from harness.clusterloader.measurements.prometheus import Gatherer, maker
+from harness.clusterloader.measurements.recorded import EtcdMetrics, MetricsForE2E, ResourceUsageSummary
 from harness.clusterloader.measurements.restartapiserver import RestartApiserver
 from harness.clusterloader.measurements.runningpods import WaitForRunningPods
 from harness.clusterloader.measurements.schedulerqueries import SchedulingMetrics
@@ -104,6 +106,9 @@ def _by_promql(method: str, gatherer: Callable[[], Gatherer], start: Takes, gath
 
 _SELECT: dict[str, Kind] = {"namespace": "text", "labelSelector": "text", "fieldSelector": "text"}
 _NOTHING = Takes()
+_ETCD = Takes({}, {"waitTime": "duration"})
+_USAGE = Takes({}, {"host": "text", "namespace": "text", "resourceConstraints": "text"})
+_E2E = Takes({}, {"gatherKubeletsMetrics": "boolean"})
 
 PROMETHEUS: dict[str, Method] = {
     "SLOMeasurement": Method(
@@ -189,12 +194,17 @@ METHODS: dict[str, Method] = {
             ),
         },
     ),
+    "ChaosMonkey": Method(
+        ChaosMonkey, {"start": Takes(further=failure_of), "stop": _NOTHING}, reading(NODES, PODS)
+    ),
+    "EtcdMetrics": Method(EtcdMetrics, {"start": _ETCD, "gather": _NOTHING}),
     "Exec": Method(Exec, {"": Takes({"command": "texts"}, {"timeout": "duration", "retries": "integer"})}),
     "JobLifecycleLatency": Method(
         JobLifecycleLatency,
         {"start": Takes({}, _SELECT), "gather": Takes({}, {"timeout": "duration"})},
         reading(JOBS),
     ),
+    "MetricsForE2E": Method(MetricsForE2E, {"": _E2E}),
     "PodStartupLatency": Method(
         PodStartupLatency,
         {
@@ -212,6 +222,7 @@ METHODS: dict[str, Method] = {
         },
         reading(PODS),
     ),
+    "ResourceUsageSummary": Method(ResourceUsageSummary, {"start": _USAGE, "gather": _NOTHING}),
     "RestartApiserver": Method(
         RestartApiserver, {"": Takes({}, {"downSeconds": "integer", "readyTimeout": "duration"})}
     ),
@@ -242,10 +253,10 @@ METHODS: dict[str, Method] = {
     "TestMetrics": Method(
         TestMetrics,
         {
-            "start": _NOTHING,
+            "start": Takes({}, {**_ETCD.optional, **_USAGE.optional}),
             "pauseSystemPodMetrics": _NOTHING,
             "unpauseSystemPodMetrics": _NOTHING,
-            "gather": _NOTHING,
+            "gather": _E2E,
         },
         reading(PODS),
     ),

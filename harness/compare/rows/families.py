@@ -59,10 +59,11 @@ def members(
     figures: Callable[[Run], Mapping[str, float]],
     window: Window = Window.WHOLE,
 ) -> list[Row]:
-    """A figure of each member; None where an arm has no such member. Shown where some run has several."""
+    """A figure of each member, in the order of their names; None where an arm has no such member. Shown where some run
+    has several."""
     figures = cache(figures)
     several = any(len(figures(run)) > 1 for run in runs)
-    return chosen(
+    rows = chosen(
         runs,
         figures,
         lambda member: [
@@ -80,6 +81,7 @@ def members(
         ],
         TOP if several else 0,
     )
+    return sorted(rows, key=lambda row: row.title)
 
 
 def peaks(metric: str, where: Where) -> Callable[[Run], dict[str, float]]:

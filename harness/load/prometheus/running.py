@@ -16,6 +16,7 @@ from harness.load.prometheus.access import access_of
 from harness.load.prometheus.api import PrometheusApi, words
 from harness.load.prometheus.arguments import AUTO, NONE, PrometheusOptions
 from harness.observe.scraper import Source
+from harness.pool import folders
 from harness.pool.process import Process
 from harness.pool.prometheus import PrometheusServer, find_prometheus
 from harness.wire.errors import ConfigError
@@ -75,7 +76,7 @@ class RunPrometheus:
             return
         folder = self._record / FOLDER
         folder.mkdir(exist_ok=True)
-        self._secrets = tempfile.TemporaryDirectory(prefix="swarmlet-")
+        self._secrets = tempfile.TemporaryDirectory(prefix=folders.prefix())
         server = PrometheusServer(
             self._binary,
             sources,

@@ -6,6 +6,7 @@ One that ends, as they do when they lose their lease, is started again: a kubele
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,9 +20,9 @@ from harness.pool.binaries.options import BinariesOptions
 from harness.pool.guardian import Guarded
 from harness.pool.ports import HOST, free_ports
 from harness.pool.process import Process, ProcessFailed, stop_all
+from harness.pool.restarts import CrashLoopBackOff
 
 READY_WITHIN_S = 30.0
-RESTART_S = 1.0
 
 
 class _Planned(msgspec.Struct, frozen=True):
@@ -53,6 +54,7 @@ class Components:
         self._planned: dict[str, _Planned] = {}
         self._processes: dict[str, Process] = {}
         self._ending = threading.Event()
+        self._back_off = CrashLoopBackOff()
         self._lock = threading.Lock()  # between an end and a new beginning
 
     @property
@@ -124,7 +126,7 @@ class Components:
         """From the process's own thread."""
         self._on_event({"kind": "component-ended", "process": process.name, "code": code})
         process.stop()  # what is left of it
-        if self._ending.wait(RESTART_S):
+        if self._ending.wait(self._back_off.ended(process.name, time.monotonic())):
             return
         with self._lock:
             if self._ending.is_set():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import ssl
-import tempfile
 import threading
 import time
 from functools import partial
@@ -28,6 +27,7 @@ from harness.pool.binaries.flags import OF_APISERVER, Apiserver, command_line, s
 from harness.pool.binaries.keys import Keys, make_keys
 from harness.pool.control import NAME as CONTROL
 from harness.pool.emulated import PoolOptions
+from harness.pool.folders import make_folder
 from harness.pool.guardian import Guarded
 from harness.pool.http import call
 from harness.pool.kubeconfig import check_kubeconfig_path, write_kubeconfig
@@ -70,7 +70,7 @@ class BinariesPool:
         self._components = Components(
             self._beside, options.binaries, options.signing_duration_s, options.feature_gates, on_event
         )
-        self._folder = Path(tempfile.mkdtemp(prefix="swarmlet-"))  # 0700: keys, and etcd's data
+        self._folder = make_folder()
         self._logs = Path(options.logs) if options.logs else self._folder / "logs"
         kept = options.store.data_dir
         self._kept = Path(kept) / "binaries" if kept else self._folder  # apart from an emulated pool's

@@ -17,6 +17,7 @@ from harness.apiserver.exchange import ClientCertificate, Exchange
 from harness.apiserver.process.loopclock import LoopClock
 from harness.apiserver.process.server import Server, serve, server_context
 from harness.pool.certificates import ClientFiles, ServingFiles, make_client_files, make_serving_files
+from tests.conftest import HANG_S
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 
@@ -63,7 +64,7 @@ def connected(
         context = server_context(files.cert, files.key, files.ca)
         server = await serve(handler, "127.0.0.1", 0, context, LoopClock(loop))
         try:
-            await asyncio.wait_for(ask(server), 10)
+            await asyncio.wait_for(ask(server), HANG_S)
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:

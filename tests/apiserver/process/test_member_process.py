@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from harness.apiserver.process.config import MemberConfig
 from harness.pool.certificates import ServingFiles, make_serving_files
 from harness.wire.pace import Pace
 from tests.apiserver.store.test_store_contract import finish, first_line, launch
+from tests.conftest import HANG_S
 
 TOKEN = "secret-token"
-QUICK_S = 5.0  # a process on a busy machine; what hangs takes 60 s
+QUICK_S = 45.0  # a process on a busy machine; what hangs takes 60 s
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def member_port(tmp_path_factory: pytest.TempPathFactory, files: ServingFiles) -
 
 def ask(port: int, files: ServingFiles, path: str, token: str = TOKEN) -> tuple[int, str]:
     context = ssl.create_default_context(cafile=files.ca)
-    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=HANG_S, context=context)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
         answer = connection.getresponse()
@@ -92,7 +93,7 @@ def mute_store(tmp_path: Path) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "store.sock"))
         listener.listen()
-        listener.settimeout(20)
+        listener.settimeout(HANG_S)
         yield listener
 
 
@@ -134,29 +135,48 @@ def talk(port: int, files: ServingFiles, path: str) -> tuple[ssl.SSLSocket, byte
     """A watch or a request on an HTTP/1.1 connection of its own, with the first bytes of its answer."""
     context = ssl.create_default_context(cafile=files.ca)
     connection = context.wrap_socket(
-        socket.create_connection(("127.0.0.1", port), timeout=10), server_hostname="localhost"
+        socket.create_connection(("127.0.0.1", port), timeout=HANG_S), server_hostname="localhost"
     )
     connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
     return connection, connection.recv(1000)
 
 
+def for_longer_and_longer(folder: Path, play: Callable[[Path, float], bool]) -> None:
+    """`play` is given a folder and how long something of the member lasts, and gives False where this machine stood
+    still for so long that it was over before it could be looked at."""
+    for number, seconds in enumerate((0.5, 5.0, 40.0)):
+        (folder / str(number)).mkdir()
+        if play(folder / str(number), seconds):
+            return
+    pytest.fail("it was over at once")
+
+
 def test_on_sigterm_it_is_not_ready_serves_on_for_the_delay_and_then_refuses(
     tmp_path: Path, files: ServingFiles
 ) -> None:
-    store = launch(tmp_path, ("m0",))
+    for_longer_and_longer(tmp_path, lambda folder, delay_s: shut_down(folder, files, delay_s))
+
+
+def shut_down(folder: Path, files: ServingFiles, delay_s: float) -> bool:
+    store = launch(folder, ("m0",))
     first_line(store)
-    member = start(tmp_path, files, shutdown_delay_s=0.5)
+    member = start(folder, files, shutdown_delay_s=delay_s)
     try:
         port = first_line(member)["port"]
         watch, head = talk(port, files, "/api/v1/pods?watch=1")
         with watch:
             assert head.startswith(b"HTTP/1.1 200")
             member.send_signal(signal.SIGTERM)
-            until = time.monotonic() + QUICK_S
-            while ask(port, files, "/readyz")[0] == 200:
-                assert time.monotonic() < until, "still ready after SIGTERM"
-            assert "[-]shutdown failed: reason withheld" in ask(port, files, "/readyz?verbose")[1]
-            assert ask(port, files, "/livez")[0] == 200
+            until = time.monotonic() + delay_s + QUICK_S
+            try:
+                while ask(port, files, "/readyz")[0] == 200:
+                    assert time.monotonic() < until, "still ready after SIGTERM"
+                verbose = ask(port, files, "/readyz?verbose")[1]
+                alive = ask(port, files, "/livez")[0]
+            except OSError:
+                return False
+            assert "[-]shutdown failed: reason withheld" in verbose
+            assert alive == 200
             while True:  # within the delay
                 assert time.monotonic() < until, "still taking connections"
                 try:
@@ -168,23 +188,31 @@ def test_on_sigterm_it_is_not_ready_serves_on_for_the_delay_and_then_refuses(
                 watch.recv(1)
             assert member.poll() is None
         assert member.wait(QUICK_S) == 0  # its last connection has gone
+        return True
     finally:
         finish(store)
         assert end(member) == (0, b"")
 
 
 def test_faults_at_start_and_their_ends_are_lines_of_its_output(tmp_path: Path, files: ServingFiles) -> None:
-    store = launch(tmp_path, ("m0",))
+    for_longer_and_longer(tmp_path, lambda folder, for_s: met_a_fault(folder, files, for_s))
+
+
+def met_a_fault(folder: Path, files: ServingFiles, for_s: float) -> bool:
+    store = launch(folder, ("m0",))
     first_line(store)
-    member = start(tmp_path, files, faults=("error chance=1 resources=nodes for=1s", "clock-skew by=1h"))
+    error = f"error chance=1 resources=nodes for={for_s:g}s"
+    member = start(folder, files, faults=(error, "clock-skew by=1h"))
     try:
         port = first_line(member)["port"]
         assert [first_line(member)[key] for key in ("kind",)] == ["fault-started"]
         assert first_line(member)["fault"] == "clock-skew by=3600s"
-        assert ask(port, files, "/api/v1/nodes")[0] == 500
+        status = ask(port, files, "/api/v1/nodes")[0]
         ended = first_line(member)
-        assert (ended["kind"], ended["fault_kind"], ended["hits"]) == ("fault-ended", "error", 1)
+        assert (ended["kind"], ended["fault_kind"]) == ("fault-ended", "error")
+        assert (status, ended["hits"]) in ((500, 1), (200, 0))
         assert ask(port, files, "/api/v1/nodes")[0] == 200
+        return status == 500
     finally:
         finish(store)
         end(member)

@@ -37,6 +37,7 @@ from harness.apiserver.store.replicated import ReplicatedStore
 from harness.apiserver.store.socketclient import connect
 from harness.pool.etcd import EtcdCluster, find_etcd
 from harness.wire.errors import ConfigError
+from tests.conftest import HANG_S
 
 T = TypeVar("T")
 
@@ -78,7 +79,7 @@ async def settled(promise: Promise[T]) -> T:
     """A promise's result on asyncio."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     promise.then(lambda _: None if future.done() else future.set_result(None))
-    await asyncio.wait_for(future, 20)
+    await asyncio.wait_for(future, HANG_S)
     return promise.result()
 
 
@@ -88,7 +89,7 @@ async def begun(sink: Sink) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while not condition():
             await asyncio.sleep(0.002)
 
@@ -128,7 +129,7 @@ def finish(process: subprocess.Popen[bytes]) -> int:
     with contextlib.suppress(BrokenPipeError):
         process.stdin.close()
     try:
-        return process.wait(10)
+        return process.wait(HANG_S)
     finally:
         process.kill()
         process.wait()
@@ -357,15 +358,26 @@ def test_a_value_with_a_time_to_live_is_deleted_unless_it_is_written_again(
         sink = Sink()
         store.subscribe(sink, 0, ["/e/"])
         await begun(sink)
-        promises = [store.txn(Txn(f"/e/{name}", b"1", ABSENT, ttl_s=1.0)) for name in ("a", "b", "kept")]
-        for promise in promises:
-            assert (await settled(promise)).succeeded
-        await settled(store.txn(Txn("/e/kept", b"2")))
-        await until(lambda: len(sink.events) == 6)
-        gone = sink.events[4:]
-        assert sorted(event.key for event in gone) == ["/e/a", "/e/b"]
+
+        def told(prefix: str) -> list[StoreEvent]:
+            return [event for event in sink.events if event.key.startswith(prefix)]
+
+        for ttl_s in (1.0, 10.0, 30.0):
+            prefix = f"/e/{ttl_s:g}/"
+            promises = [
+                store.txn(Txn(prefix + name, b"1", ABSENT, ttl_s=ttl_s)) for name in ("a", "b", "kept")
+            ]
+            made = [await settled(promise) for promise in promises]
+            assert all(each.succeeded for each in made)
+            again = await settled(store.txn(Txn(prefix + "kept", b"2", made[2].revision)))
+            if again.succeeded:
+                break  # else this machine stood still until it had gone
+        assert again.succeeded
+        await until(lambda: len(told(prefix)) == 6)
+        gone = told(prefix)[4:]
+        assert sorted(event.key for event in gone) == [prefix + "a", prefix + "b"]
         assert [(event.value, event.previous) for event in gone] == [(None, b"1")] * 2
-        assert [kv.key for kv in (await settled(store.range("/e/"))).kvs] == ["/e/kept"]
+        assert [kv.key for kv in (await settled(store.range(prefix))).kvs] == [prefix + "kept"]
 
     run(backend, tmp_path, test)
 

@@ -74,10 +74,8 @@ def test_a_member_that_an_arm_lacks_has_no_figure(tmp_path: Path) -> None:
     alone = Planted(tmp_path / "one", members=("m0",)).series("m0", "g", {0: 3}).run()
     both = Planted(tmp_path / "two").series("m0", "g", {0: 1}).series("m1", "g", {0: 5}).run()
     rows = families.members([alone, both], "g", "G", "", "source", families.peaks("g", {}))
-    assert {row.key: [row.value(run) for run in (alone, both)] for row in rows} == {
-        "g-of-m1": [None, 5.0],
-        "g-of-m0": [3.0, 1.0],
-    }
+    figures = [(row.key, [row.value(run) for run in (alone, both)]) for row in rows]
+    assert figures == [("g-of-m0", [3.0, 1.0]), ("g-of-m1", [None, 5.0])], "in the order of their names"
     assert all(row.shown and row.lower_is_better is None for row in rows)
 
 

@@ -6,13 +6,16 @@ import http.server
 import json
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from harness.load.cluster import members
 from harness.load.cluster.errands import Errands
 from harness.load.plan import Target, TargetMember
+from tests.conftest import HANG_S
 
 Answer = tuple[int, Any]
 
@@ -70,8 +73,14 @@ def api() -> Iterator[Api]:
     made.close()
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members that are there are reached, however slow this machine is."""
+    monkeypatch.setattr(members, "unreachable", partial(members.unreachable, within_s=HANG_S))
+
+
 @pytest.fixture
 def errands(api: Api) -> Iterator[Errands]:
     member = TargetMember("apiserver", "127.0.0.1", api.port)
-    with Errands(Target((member,), tls=False, context="prod")) as made:
+    with Errands(Target((member,), tls=False, context="prod"), HANG_S) as made:
         yield made

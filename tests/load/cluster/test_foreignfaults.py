@@ -17,6 +17,7 @@ from harness.load.cluster.foreignfaults import ForeignFaults, MemberFaults
 from harness.load.plan import Target, TargetMember
 from harness.wire.request import Failure, Response, TransportError
 from tests.apiserver.member.fakemember import FakeExchange
+from tests.conftest import HANG_S
 from tests.load.cluster.conftest import Api
 
 AWAY = TransportError(Failure.REFUSED, "no")
@@ -131,7 +132,7 @@ def test_each_member_is_asked_each_second_with_the_credentials_of_now(
     target = Target((TargetMember("member-7", "127.0.0.1", api.port),), tls=False, token="one")
     faults = ForeignFaults(target, lambda event, age_s: heard.append((event["kind"], event["member"])))
     try:
-        with gevent.Timeout(5):
+        with gevent.Timeout(HANG_S):
             while not api.asked:
                 gevent.sleep(0.001)
             member.faults.begin(Compact())
@@ -149,6 +150,6 @@ def test_each_member_is_asked_each_second_with_the_credentials_of_now(
 def test_a_real_apiserver_is_asked_once(api: Api) -> None:
     target = Target((TargetMember("apiserver", "127.0.0.1", api.port),), tls=False)
     faults = ForeignFaults(target, lambda *_: None)
-    with gevent.Timeout(5):
+    with gevent.Timeout(HANG_S):
         gevent.joinall(faults._greenlets)
     assert len(api.asked) == 1

@@ -81,4 +81,8 @@ def test_a_silent_member_is_given_up_soon(errands: Errands, monkeypatch: pytest.
     with socket.create_server(("127.0.0.1", 0)) as listener:
         member = members.TargetMember("m", "127.0.0.1", listener.getsockname()[1])
         tls = members.msgspec.structs.replace(errands.target, tls=True, insecure=True)
-        assert "no TLS handshake" in members.unreachable(tls, member, "name", within_s=0.05)
+        for within_s in (0.05, 5.0, 40.0):
+            said = members.unreachable(tls, member, "name", within_s=within_s)
+            if "no TLS handshake" in said:
+                break  # else this machine stood still for that long as it connected
+    assert "no TLS handshake" in said

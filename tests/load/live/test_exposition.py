@@ -14,6 +14,7 @@ from harness.load.live.exposition import BOUNDS_S, MetricsServer, registry_of, r
 from harness.load.live.view import View
 from harness.observe.histogram import bucket_of
 from harness.wire.errors import ConfigError
+from tests.conftest import HANG_S
 
 KUBELET = ("kubelet", "get", "secrets", 200, "member-0")
 
@@ -137,7 +138,7 @@ def server(view: View) -> Iterator[MetricsServer]:
 
 def ask(server: MetricsServer, path: str, method: str = "GET") -> tuple[int, str, bytes]:
     def ask() -> tuple[int, str, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=HANG_S)
         try:
             connection.request(method, path)
             answer = connection.getresponse()

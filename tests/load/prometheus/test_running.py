@@ -19,6 +19,7 @@ from harness.load.prometheus.running import RunPrometheus, has_queries
 from harness.observe.scraper import Source
 from harness.pool.process import Process, ProcessFailed
 from harness.wire.errors import ConfigError
+from tests.conftest import HANG_S
 from tests.load.plays import TINY
 from tests.load.prometheus.conftest import Serve
 from tests.pool.standin import install as stand_in
@@ -191,7 +192,7 @@ def test_one_that_ends_unasked_is_told(make: Make, binary: str, ended: list[str]
     prometheus.choose(None)
     prometheus.start([MEMBER])
     os.kill(prometheus.pid, signal.SIGKILL)
-    with gevent.Timeout(20):
+    with gevent.Timeout(HANG_S):
         while not ended:
             gevent.sleep(0.02)
     assert ended == ["prometheus"]

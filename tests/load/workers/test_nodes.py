@@ -9,6 +9,7 @@ import pytest
 
 from harness.load.workers import nodes
 from harness.load.workers.nodes import Handover, NodeNames, Unnamed
+from tests.conftest import HANG_S
 
 
 def names_of(worker: int = 1) -> tuple[NodeNames, list[int]]:
@@ -41,7 +42,7 @@ def test_those_that_come_later_are_asked_for_at_once_and_served_in_order() -> No
     gevent.sleep(0.01)
     assert asked == [4]
     names.hand_over(["swarmlet-7-3", "swarmlet-7-4"], 1, 1)
-    gevent.joinall(waiting, timeout=5)
+    gevent.joinall(waiting, timeout=HANG_S)
     assert [greenlet.value for greenlet in waiting] == ["swarmlet-7-3", "swarmlet-7-4", "swarmlet-1-0", None]
 
 

@@ -20,6 +20,7 @@ from harness.pool.network.config import Address
 from harness.pool.ports import HOST, free_ports
 from harness.pool.process import ProcessFailed
 from harness.wire.errors import ConfigError
+from tests.conftest import HANG_S
 from tests.pool.balancer import standin
 
 OPTIONS = BalancerOptions("haproxy")
@@ -82,7 +83,7 @@ def test_haproxy_itself_takes_the_configuration(policy: str, check: str, tmp_pat
     path.write_text(
         render(options, Address("127.0.0.1", 6443), MEMBERS, str(bundle), str(tmp_path / "haproxy.sock"))
     )
-    done = subprocess.run([str(real), "-c", "-f", str(path)], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([str(real), "-c", "-f", str(path)], capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 0, done.stderr
 
 
@@ -169,7 +170,7 @@ def made(tmp_path: Path, behave: str) -> Haproxy:
 
 
 def say(port: int, word: bytes) -> bytes:
-    with socket.create_connection((HOST, port), 10) as connection:
+    with socket.create_connection((HOST, port), HANG_S) as connection:
         connection.sendall(word)
         return connection.recv(100)
 
@@ -177,7 +178,7 @@ def say(port: int, word: bytes) -> bytes:
 @pytest.mark.slow
 def test_it_is_started_hands_connections_on_and_tells_of_them(tmp_path: Path, echo: int) -> None:
     balancer = made(tmp_path, "well")
-    balancer.configure([Behind("member-0", HOST, echo), Behind("member-1", HOST, free_ports(1)[0])], "")
+    balancer.configure([Behind("member-0", HOST, echo), Behind("member-1", HOST, 1)], "")
     try:
         process = balancer.start()
         assert [say(balancer.listen.port, word) for word in (b"one", b"two", b"three")] == [
@@ -207,6 +208,6 @@ def test_one_that_does_not_get_ready_is_told_with_its_last_words(
     balancer = made(tmp_path, behave)
     balancer.configure([], "")
     with pytest.raises(ProcessFailed, match=words):
-        balancer.start(0.5 if behave == "mute" else 10.0)
+        balancer.start(0.5 if behave == "mute" else HANG_S)
     assert balancer.process is not None
     assert not balancer.process.alive

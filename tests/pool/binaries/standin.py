@@ -165,7 +165,7 @@ def main() -> None:
         fail("failed to initialize: context deadline exceeded", 3)
     if NAME == "kube-apiserver":
         for url in flags["etcd-servers"].split(","):
-            assert b'"health":"true"' in urlopen(f"{url}/health", timeout=20).read()
+            assert b'"health":"true"' in urlopen(f"{url}/health", timeout=60).read()
         (Path(flags["cert-dir"]) / "written").touch()
     Handler.never_ready = behave == "never-ready"
     times: list[int] = []

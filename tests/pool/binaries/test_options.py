@@ -75,7 +75,7 @@ def test_what_a_real_apiserver_cannot_be_asked_is_refused(given: dict[str, Any],
     [
         ({"binaries_dir": "/x"}, "--binaries-dir: it is for real kube-apiservers, with --backend binaries"),
         ({"apiserver_flag": ["v=2"]}, "--apiserver-flag: it is for real"),
-        ({"backend": "existing", "members": 3}, "--members: no pool is started with --backend existing"),
+        ({"backend": "existing", "members": 3}, "--members: no pool is started for a cluster that is there"),
         ({"backend": "existing", "fault": ["slow median=5ms"]}, "--fault: no pool is started"),
         ({"backend": "real"}, "--backend 'real': none of emulated, binaries, existing"),
     ],

@@ -40,7 +40,7 @@ from tests.pool.binaries.standin import install
 
 pytestmark = pytest.mark.slow
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 FLOW_SCHEMA = {
     "apiVersion": "flowcontrol.apiserver.k8s.io/v1",
     "kind": "FlowSchema",

@@ -13,6 +13,7 @@ from harness.apiserver.store.etcd3 import channel as channel_module
 from harness.apiserver.store.etcd3.channel import Call, Channel, dial, error_of
 from harness.wire.http2 import Connection, Data, Headers, Reset, Role, Settings
 from tests.apiserver.store.test_store_contract import settled, until
+from tests.conftest import HANG_S
 
 OK = [(b"grpc-status", b"0")]
 HEAD = [(b":status", b"200"), (b"content-type", b"application/grpc")]
@@ -30,7 +31,6 @@ class Server(asyncio.Protocol):
         self.bodies: dict[int, bytes] = {}
         self.heads: dict[int, dict[bytes, bytes]] = {}
         self.resets: list[int] = []
-        self.pings = 0
         self.silent = False
         self._answer = answer
         self.transport: asyncio.Transport | None = None
@@ -112,7 +112,7 @@ def nothing(server: Server, stream: int, path: bytes) -> None:
 
 def test_a_call_is_a_framed_message_each_way() -> None:
     async def test(channel: Channel, server: Server) -> None:
-        assert await settled(channel.unary(b"/a.B/C", b"body", 5)) == b"/a.B/C"
+        assert await settled(channel.unary(b"/a.B/C", b"body", HANG_S)) == b"/a.B/C"
         assert server.bodies == {1: framed(b"body")}
         head = server.heads[1]
         assert (head[b":method"], head[b"content-type"], head[b"te"], head[b"hasleader"]) == (
@@ -127,8 +127,8 @@ def test_a_call_is_a_framed_message_each_way() -> None:
 
 def test_calls_wait_for_a_stream_where_the_server_allows_no_more() -> None:
     async def test(channel: Channel, server: Server) -> None:
-        await settled(channel.unary(b"/first", b"", 5))  # its settings are known by now
-        calls = [channel.unary(b"/%d" % number, b"", 5) for number in range(7)]
+        await settled(channel.unary(b"/first", b"", HANG_S))  # its settings are known by now
+        calls = [channel.unary(b"/%d" % number, b"", HANG_S) for number in range(7)]
         assert [await settled(call) for call in calls] == [b"/%d" % number for number in range(7)]
 
     run(echo, test, Settings(max_concurrent_streams=2))
@@ -175,9 +175,9 @@ def test_a_status_is_an_error_of_the_store(
 ) -> None:
     async def test(channel: Channel, server: Server) -> None:
         with pytest.raises(kind, match=message) as caught:
-            await settled(channel.unary(b"/x", b"", 5))
+            await settled(channel.unary(b"/x", b"", HANG_S))
         assert type(caught.value) is kind
-        assert await settled(channel.unary(b"/y", b"", 5)) == b"/y", "the connection goes on"
+        assert await settled(channel.unary(b"/y", b"", HANG_S)) == b"/y", "the connection goes on"
 
     def answer(server: Server, stream: int, path: bytes) -> None:
         if path == b"/x":
@@ -231,7 +231,7 @@ def test_whatever_breaks_a_call_it_is_unavailable(fault: Callable[[Server, int],
 
     async def test(channel: Channel, server: Server) -> None:
         channel.on_lost = lost.append
-        call = channel.unary(b"/x", b"", 5)
+        call = channel.unary(b"/x", b"", HANG_S)
         with pytest.raises(StoreUnavailable, match=r"rpc error: code = Unavailable desc = "):
             await settled(call)
         await asyncio.sleep(0.01)
@@ -239,7 +239,7 @@ def test_whatever_breaks_a_call_it_is_unavailable(fault: Callable[[Server, int],
         assert len(lost) == ends
         if ends:
             with pytest.raises(StoreUnavailable):
-                await settled(channel.unary(b"/y", b"", 5))
+                await settled(channel.unary(b"/y", b"", HANG_S))
 
     def answer(server: Server, stream: int, path: bytes) -> None:
         fault(server, stream)
@@ -257,14 +257,24 @@ def test_a_call_that_is_not_answered_is_given_up() -> None:
 
 
 def test_a_connection_that_says_nothing_at_all_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel_module, "KEEPALIVE_S", 0.05)
-    monkeypatch.setattr(channel_module, "KEEPALIVE_TIMEOUT_S", 0.05)
+    """By a clock that is put forward: what this machine takes itself is nothing beside that."""
+    monkeypatch.setattr(channel_module, "KEEPALIVE_S", HANG_S)
+    monkeypatch.setattr(channel_module, "KEEPALIVE_TIMEOUT_S", HANG_S)
 
     async def test(channel: Channel, server: Server) -> None:
-        call = channel.unary(b"/x", b"", 5)
-        await asyncio.sleep(0.3)  # idle, and pings are answered
-        assert channel.error is None
+        loop = asyncio.get_running_loop()
+        real, forward = loop.time, [0.0]
+        monkeypatch.setattr(loop, "time", lambda: real() + forward[0])
+        call = channel.unary(b"/x", b"", 100 * HANG_S)
+        for _ in range(3):  # idle, and pings are answered
+            before = channel._heard_s
+            forward[0] += HANG_S + 1
+            await until(lambda before=before: channel._heard_s > before + HANG_S)  # type: ignore[misc]
+            assert channel.error is None
         server.silent = True
+        for _ in range(10):
+            forward[0] += HANG_S / 2
+            await asyncio.sleep(0.001)
         with pytest.raises(StoreUnavailable, match="keepalive ping"):
             await settled(call)
 

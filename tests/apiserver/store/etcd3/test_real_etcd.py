@@ -24,6 +24,7 @@ from harness.pool.guardian import Guarded
 from harness.pool.process import Process
 from harness.wire.errors import ConfigError
 from tests.apiserver.store.test_store_contract import Sink, a_real_etcd, begun, settled, until
+from tests.conftest import HANG_S
 
 
 @contextmanager
@@ -254,7 +255,7 @@ def test_tls_with_a_clients_certificate(tmp_path: Path) -> None:
 
 
 async def _patiently(servers: EtcdServers) -> EtcdStore:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while True:
             try:
                 return await connect(servers)
