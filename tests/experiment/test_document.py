@@ -276,10 +276,23 @@ def test_ours_that_two_cores_cannot_play_are_slowed_down_alike_and_have_an_end(
         assert run.pace.real_s(run.run_time_s) < minutes * 60
 
 
+def test_what_403s_come_from_is_asked_with_the_same_members_and_other_faults() -> None:
+    plan = read_experiment(find_experiment("why-403s"))
+    runs = [check(sample_arguments(plan, arm, 1, Path("record"))) for arm in plan.arms]
+    assert [[spec.fault.kind for spec in run.faults] for run in runs] == [
+        [],
+        ["restart"],
+        ["stall-informer"],
+        ["restart", "stall-informer"],
+    ]
+    assert plan.declared() == ("faults",)
+    assert {run.pool.members for run in runs} == {3}
+
+
 def test_an_experiment_that_is_not_there_is_answered_with_those_that_are() -> None:
     with pytest.raises(
         ConfigError,
-        match=r"'nosuch': no such file, nor one of ours \(balancing, ha, .*provisioners, snapshots\)",
+        match=r"'nosuch': no such file, nor one of ours \(balancing, ha, .*provisioners, snapshots, why-403s\)",
     ):
         find_experiment("nosuch")
 
