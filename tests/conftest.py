@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -85,3 +86,10 @@ def no_locust_in_a_worker_of_xdist() -> Iterator[None]:
     yield
     if "PYTEST_XDIST_WORKER" in os.environ:
         assert "locust" not in sys.modules
+
+
+def pytest_configure() -> None:
+    """A shell has its background jobs ignore SIGINT, and what they start would too: tests that send one, to themselves
+    or to a run, would wait in vain."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
