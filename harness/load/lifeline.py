@@ -17,7 +17,8 @@ from gevent.monkey import get_original
 
 LOOK_EVERY_S = 0.5
 WORKER_ENDS_WITHIN_S = 5.0
-RUN_ENDS_WITHIN_S = 25.0  # it has a pool to stop and a record to complete; an experiment waits 30 s for its end
+RUN_ENDS_WITHIN_S = 25.0
+"""It has a pool to stop and a record to complete; an experiment waits 30 s for its end."""
 PARENT_VARIABLE = "SWARMLET_PARENT"
 """The process id of a command that started Locust and whose end is to be ours."""
 
