@@ -96,13 +96,12 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
 
 def assert_nothing_lost(outcome: Outcome) -> None:
     """What an informer has not heard of by the end is a violation when it could have come in time; on a busy machine
-    some of the last events may be too young for that, which is told. A state whose audit met the fault stays unchecked,
-    and that audit is counted."""
+    some of the last events may be too young for that, which is told."""
     checked = outcome.manifest.results["informers"]["checked"]
     assert checked.get("violations", 0) == checked["unsynced"] == 0, checked
     told = "what informers were told could not be compared at the end" in outcome.marks
     assert told == bool(checked["undecided"]), outcome.marks
-    assert checked["compared"] >= (1 if checked["failed"] else INFORMERS), checked
+    assert checked["compared"] >= INFORMERS
 
 
 def test_a_member_that_is_killed_and_restarted_loses_informers_nothing(outcomes: Outcomes) -> None:

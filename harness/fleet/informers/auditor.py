@@ -48,11 +48,12 @@ def auditor_limiters() -> dict[str, TokenBucket | None]:
 
 
 class Auditor:
-    """A machine. `every_s` is the time between audits, 0 for the last one alone, which ``Fired`` of `LAST` begins."""
+    """A machine. `every_s` is the time between audits, 0 for the last one alone, which ``Fired`` of `LAST` begins. A
+    LIST of the last one that fails is asked again: its member may have died, and others answer."""
 
     LAST = ("last",)
 
-    __slots__ = ("_asked", "_checker", "_ends_at", "_every_s", "_failed", "_last_asked")
+    __slots__ = ("_asked", "_checker", "_ends_at", "_every_s", "_failed", "_last_asked", "_owed")
 
     def __init__(self, checker: Checker, every_s: float) -> None:
         self._checker = checker
@@ -61,6 +62,7 @@ class Auditor:
         self._ends_at = 0.0
         self._failed = 0
         self._last_asked = False
+        self._owed: list[Scope] = []
 
     def __repr__(self) -> str:
         return f"Auditor(asked={len(self._asked)}, last={self._last_asked})"
@@ -97,39 +99,54 @@ class Auditor:
 
     def _audit(self, now: float, out: list[Action]) -> None:
         for scope in self._checker.scopes:
-            if scope in self._asked:
-                continue
-            self._asked[scope] = now
-            request = list_(
-                resource_of(scope.resource, WHO),
-                scope.namespace or None,
-                label_selector=scope.label_selector,
-                field_selector=scope.field_selector,
-            )
-            out.append(Send(("list", scope), request))
+            if scope not in self._asked:
+                self._ask(scope, now, out)
+
+    def _ask(self, scope: Scope, now: float, out: list[Action]) -> None:
+        self._asked[scope] = now
+        request = list_(
+            resource_of(scope.resource, WHO),
+            scope.namespace or None,
+            label_selector=scope.label_selector,
+            field_selector=scope.field_selector,
+        )
+        out.append(Send(("list", scope), request))
 
     def _listed(self, event: Answered | Failed, now: float, out: list[Action]) -> None:
         scope = event.key[1]
         assert isinstance(scope, Scope)
         asked = self._asked.pop(scope, now)
         if isinstance(event, Failed) or not event.response.ok:
-            self._failed += 1
+            self._no_list(scope, out)
             return
         try:
             metadata, items = decode_list(event.response.body)
             found = [decode_keyed(item).metadata for item in items]
         except (msgspec.DecodeError, UnicodeDecodeError):
-            self._failed += 1
+            self._no_list(scope, out)
             return
         objects = {each.name: revision_of(each.resource_version) for each in found}
         out.append(Sample("audit_ms", (now - asked) * 1000.0))
         who = f"{WHO} at {event.response.member}" if event.response.member else WHO
         self._checker.listed(who, scope, revision_of(metadata.resource_version), objects, now)
         self._tell(out)
+        self._over(out)
+
+    def _no_list(self, scope: Scope, out: list[Action]) -> None:
+        self._failed += 1
+        if self._last_asked:
+            self._owed.append(scope)
+        self._over(out)
+
+    def _over(self, out: list[Action]) -> None:
         if not self._asked:
             out.append(CloseConnections("audit"))  # the next one may be answered by another member
 
     def _look(self, now: float, out: list[Action]) -> None:
+        if now < self._ends_at:
+            owed, self._owed = self._owed, []
+            for scope in owed:
+                self._ask(scope, now, out)
         self._checker.settle(now, last=self._last_asked and not self._asked)
         self._tell(out)
         checker = self._checker

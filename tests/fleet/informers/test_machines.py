@@ -8,7 +8,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.client.machine import Action, Answered, Arm, Failed, Finished, Fired, Key, Note, Sample, Send
+from harness.client.machine import (
+    Action,
+    Answered,
+    Arm,
+    CloseConnections,
+    Failed,
+    Finished,
+    Fired,
+    Key,
+    Note,
+    Sample,
+    Send,
+)
 from harness.client.requests import CONFIGMAPS
 from harness.fleet.informers.auditor import CHECKED, LAST_WITHIN_S, QUIET_S, Auditor
 from harness.fleet.informers.checker import Checker
@@ -283,15 +295,31 @@ def test_the_last_audit_ends_with_what_was_found() -> None:
 
 
 @pytest.mark.parametrize("answer", ["none", "refused", "nonsense"])
-def test_an_audit_without_an_answer_is_said(answer: str) -> None:
+def test_the_last_audit_is_asked_again_without_an_answer_and_that_is_said(answer: str) -> None:
     auditor, now = audited(Checker())
     (send,) = sends(auditor.handle(Fired(("last audit",)), now))
     if answer == "none":
-        auditor.handle(Failed(send.key, BROKEN), now)
+        out = auditor.handle(Failed(send.key, BROKEN), now)
     else:
-        auditor.handle(answered(send.key, 500 if answer == "refused" else 200, b"nonsense"), now)
-    (note,) = (each for each in auditor.handle(Fired(("look",)), now) if isinstance(each, Note))
-    assert note.fields["failed"] == 1
+        out = auditor.handle(answered(send.key, 500 if answer == "refused" else 200, b"nonsense"), now)
+    assert out == [CloseConnections("audit")], "another member may answer"
+    (again,) = sends(auditor.handle(Fired(("look",)), now + 0.5))
+    assert again.request == send.request
+    auditor.handle(answered(again.key, 200, page(12, {"a": 1})), now + 0.6)
+    (note,) = (each for each in auditor.handle(Fired(("look",)), now + 1) if isinstance(each, Note))
+    assert (note.fields["failed"], note.fields["compared"]) == (1, 2)
+
+
+def test_a_last_audit_that_fails_each_time_is_given_up() -> None:
+    auditor, now = audited(Checker())
+    (send,) = sends(auditor.handle(Fired(("last audit",)), now))
+    auditor.handle(Failed(send.key, BROKEN), now)
+    assert sends(auditor.handle(Fired(("look",)), now + 1))
+    auditor.handle(Failed(send.key, BROKEN), now + 1)
+    out = auditor.handle(Fired(("look",)), 1.0 + LAST_WITHIN_S)
+    (note,) = (each for each in out if isinstance(each, Note))
+    assert note.fields["failed"] == 2
+    assert not sends(out)
 
 
 def test_an_audit_that_is_never_answered_is_given_up() -> None:
