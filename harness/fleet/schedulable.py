@@ -33,7 +33,8 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodView(msgspec.Struct, frozen=True, gc=False):
-    """It is its own `metadata`, which is what stores ask of an object."""
+    """It is its own `metadata`, which is what stores ask of an object. `claims` are its PersistentVolumeClaims, as
+    (name, whether the pod brings it itself)."""
 
     name: str
     namespace: str
@@ -44,6 +45,7 @@ class PodView(msgspec.Struct, frozen=True, gc=False):
     priority: int
     deleted: bool
     demand: Demand
+    claims: tuple[tuple[str, bool], ...] = ()
 
     @property
     def metadata(self) -> PodView:
@@ -63,6 +65,20 @@ class _Container(msgspec.Struct, gc=False):
     resources: msgspec.Raw = msgspec.Raw()
 
 
+class _ClaimSource(msgspec.Struct, gc=False, rename="camel"):
+    claim_name: str
+
+
+class _Empty(msgspec.Struct, gc=False):
+    """Of an ephemeral volume, that it is one."""
+
+
+class _Volume(msgspec.Struct, gc=False, rename="camel"):
+    name: str
+    persistent_volume_claim: _ClaimSource | None = None
+    ephemeral: _Empty | None = None
+
+
 class _PodSpec(msgspec.Struct, gc=False, rename="camel"):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
@@ -72,6 +88,7 @@ class _PodSpec(msgspec.Struct, gc=False, rename="camel"):
     tolerations: msgspec.Raw = msgspec.Raw()
     containers: tuple[_Container, ...] = ()
     init_containers: tuple[_Container, ...] = ()
+    volumes: tuple[_Volume, ...] = ()
 
 
 class _Pod(msgspec.Struct, gc=False):
@@ -111,7 +128,18 @@ def decode_pod(raw: bytes) -> PodView:
             tuple([bytes(each.resources) for each in spec.containers]),
             tuple([bytes(each.resources) for each in spec.init_containers]),
         ),
+        _claims(metadata.name, spec.volumes),
     )
+
+
+def _claims(pod: str, volumes: tuple[_Volume, ...]) -> tuple[tuple[str, bool], ...]:
+    found: tuple[tuple[str, bool], ...] = ()
+    for each in volumes:
+        if each.persistent_volume_claim is not None:
+            found += ((each.persistent_volume_claim.claim_name, False),)
+        elif each.ephemeral is not None:
+            found += ((f"{pod}-{each.name}", True),)
+    return found
 
 
 @lru_cache(maxsize=16384)

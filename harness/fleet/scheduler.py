@@ -1,12 +1,13 @@
 """A scheduler, for targets that have none: the node with the fewest pods gets the next one.
 
-What it sends is what kube-scheduler v1.36 sends: watch-lists of all pods that have not ended and of all nodes, a POST
-of each binding, an events.k8s.io event for each pod bound, a status patch and an event for a pod that fits nowhere. A
-node fits where it is ready, its taints (a cordon is one) are tolerated, spec.nodeSelector and the required node
-affinity match, and there is room: for one more pod, and for its requests of cpu and memory. Pods of a higher priority
-go first. Not looked at: preferences, affinity between pods, topology spread, volumes, other resources; and nothing is
-preempted. There is no node lifecycle controller beside it, so readiness is read from the node's condition and the
-not-ready taint, which only that controller would take away, is ignored.
+What it sends is what kube-scheduler v1.36 sends: watch-lists of all pods that have not ended, of nodes, claims and
+storage classes, a POST of each binding, an events.k8s.io event for each pod bound, a status patch and an event for a
+pod that fits nowhere. A node fits where it is ready, its taints (a cordon is one) are tolerated, spec.nodeSelector and
+the required node affinity match, and there is room: for one more pod, and for its requests of cpu and memory. Before
+that a pod's claims are looked at (`volumebinding`). Pods of a higher priority go first. Not looked at: preferences,
+affinity between pods, topology spread, where a volume can be reached from, other resources; and nothing is preempted.
+There is no node lifecycle controller beside it, so readiness is read from the node's condition and the not-ready taint,
+which only that controller would take away, is ignored.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from harness.client.store import Change, Changed
 from harness.fleet.context import Out
 from harness.fleet.nodepool import NodePool
 from harness.fleet.schedulable import Demand, NodeView, PodView, decode_node, decode_pod
+from harness.fleet.volumebinding import VolumeBinding, select_node
 from harness.wire import rfc3339
 
 _EVENTS = ResourceRef("events.k8s.io", "v1", "events")
@@ -57,6 +59,8 @@ class SchedulerOptions:
     flush_s: float = 300.0
     """How long a pod that fits nowhere waits for a change before it is tried anyway
     (podMaxInUnschedulablePodsDuration)."""
+    bind_s: float = 600.0
+    """How long a pod with a node waits for its claims to be bound; bindTimeoutSeconds of VolumeBinding."""
 
 
 def scheduler_limiters(options: SchedulerOptions) -> dict[str, TokenBucket | None]:
@@ -68,9 +72,10 @@ def scheduler_limiters(options: SchedulerOptions) -> dict[str, TokenBucket | Non
 
 
 class _Pending:
-    """A pod without a node. `node` is where it is assumed to be while its binding is under way."""
+    """A pod without a node. `node` is where it is assumed to be while it is being bound; `claims`, as part of that,
+    that its claims are, and `claims_told` that they all have been seen to know the node."""
 
-    __slots__ = ("attempts", "failed_at", "heard_at", "node", "pod", "told")
+    __slots__ = ("attempts", "claims", "claims_told", "failed_at", "heard_at", "node", "pod", "told")
 
     def __init__(self, pod: PodView, now: float) -> None:
         self.pod = pod
@@ -79,6 +84,7 @@ class _Pending:
         self.node = ""
         self.failed_at = 0.0
         self.told = ""  # what its status says of why it is unschedulable
+        self.claims = self.claims_told = False
 
 
 class Scheduler:
@@ -97,6 +103,8 @@ class Scheduler:
         "_pool",
         "_serial",
         "_unfit",
+        "_volumes",
+        "_without_claims",
     )
 
     def __init__(self, options: SchedulerOptions, rng: Random, epoch_s: float) -> None:
@@ -105,18 +113,20 @@ class Scheduler:
         self._pool = NodePool(rng)
         self._pods = Reflector("pods", PODS, None, _UNENDED, "", rng, decode=decode_pod)
         self._nodes = Reflector("nodes", NODES, None, "", "", rng, decode=decode_node)
+        self._volumes = VolumeBinding(rng)
         self._pending: dict[str, _Pending] = {}
         self._bound: dict[str, tuple[str, Demand]] = {}  # by uid, as counted in the pool
         self._active: list[tuple[int, int, str]] = []  # heap of (-priority, order, uid)
         self._backoff: list[tuple[float, str]] = []  # heap of (due, uid)
         self._unfit: dict[str, None] = {}  # uids that fit nowhere, oldest first
+        self._without_claims: dict[str, None] = {}  # uids that no node helps: their claims are not bound
         self._cycling = False
         self._serial = 0
 
     def __repr__(self) -> str:
         return (
             f"Scheduler(nodes={len(self._pool)}, pending={len(self._pending)}, active={len(self._active)}, "
-            f"unfit={len(self._unfit)})"
+            f"unfit={len(self._unfit)}, without_claims={len(self._without_claims)})"
         )
 
     @property
@@ -137,6 +147,7 @@ class Scheduler:
     def start(self, now: float) -> list[Action]:
         out: Out = []
         self._take(self._nodes.start(now), now, out)
+        self._take(self._volumes.start(now), now, out)
         self._take(self._pods.start(now), now, out)
         return out
 
@@ -147,6 +158,8 @@ class Scheduler:
             self._take(self._pods.handle(event, now), now, out)
         elif part == "nodes":
             self._take(self._nodes.handle(event, now), now, out)
+        elif part in ("claims", "classes"):
+            self._take(self._volumes.handle(event, now), now, out)
         elif part == "cycle":
             self._cycling = False
             self._cycle(now, out)
@@ -154,15 +167,20 @@ class Scheduler:
             self._wake(now, out)
         elif part == "flush":
             self._retry_unfit(now, out)
+            self._retry(self._without_claims, now, out)
             self._go_on(now, out)
         elif part == "bind" and isinstance(event, Answered | Failed):
             self._answered(str(event.key[1]), event, now, out)
+        elif part == "select":
+            self._selected(str(event.key[1]), event, now, out)
         return out
 
     def stop(self, now: float) -> list[Action]:
         out: Out = []
         self._take(self._pods.stop(now), now, out)
         self._take(self._nodes.stop(now), now, out)
+        self._take(self._volumes.stop(now), now, out)
+        out += [Disarm(("select", uid)) for uid, each in self._pending.items() if each.claims]
         out += [Disarm(("cycle",)), Disarm(("backoff",)), Disarm(("flush",))]
         return out
 
@@ -175,18 +193,22 @@ class Scheduler:
                 self._pod(output.object, output.change is Change.DELETED, now, out)
             elif isinstance(output.object, NodeView):
                 self._node(output.object, output.change is Change.DELETED, now, out)
+            else:
+                for uid in self._volumes.concerned(output):
+                    self._claim(uid, now, out)
         self._go_on(now, out)
 
     def _pod(self, pod: PodView, gone: bool, now: float, out: Out) -> None:
         uid, node = pod.uid, pod.node
         if gone or node:
-            self._settle(pod, "" if gone else node)
+            self._settle(pod, "" if gone else node, out)
             if gone:
                 self._retry_unfit(now, out)
         elif uid in self._pending:
             self._pending[uid].pod = pod
         elif pod.scheduler == self._options.name and not pod.deleted:
             self._pending[uid] = _Pending(pod, now)
+            self._volumes.wanted(pod)
             self._activate(uid)
 
     def _activate(self, uid: str) -> None:
@@ -194,18 +216,27 @@ class Scheduler:
         self._serial += 1
         heapq.heappush(self._active, (-self._pending[uid].pod.priority, self._serial, uid))
 
-    def _settle(self, pod: PodView, node: str) -> None:
+    def _settle(self, pod: PodView, node: str, out: Out) -> None:
         """The API server says where the pod is; "" for gone. That replaces what was counted or assumed."""
         uid = pod.uid
         pending = self._pending.get(uid)
-        if pending is not None and not pending.node:
-            del self._pending[uid]  # one whose binding is under way stays until that is answered
-            self._unfit.pop(uid, None)
+        if pending is not None and (pending.claims or not pending.node):
+            self._drop(pending, out)  # one whose binding is under way stays until that is answered
         if node and self._bound.get(uid, ("",))[0] == node:
             return
         self._release(uid)
         if node:
             self._occupy(uid, node, pod.demand)
+
+    def _drop(self, pending: _Pending, out: Out) -> None:
+        """It waits no longer."""
+        uid = pending.pod.uid
+        del self._pending[uid]
+        self._unfit.pop(uid, None)
+        self._without_claims.pop(uid, None)
+        self._volumes.forget(pending.pod)
+        if pending.claims:
+            out.append(Disarm(("select", uid)))
 
     def _occupy(self, uid: str, node: str, demand: Demand) -> None:
         self._bound[uid] = (node, demand)
@@ -225,8 +256,9 @@ class Scheduler:
 
     # ---- cycles ------------------------------------------------------------------------------------------------------
     def _go_on(self, now: float, out: Out) -> None:
-        """Nothing is scheduled before both informers have synced."""
-        if self._active and not self._cycling and self._pods.synced and self._nodes.synced:
+        """Nothing is scheduled before all informers have synced."""
+        synced = self._pods.synced and self._nodes.synced and self._volumes.synced
+        if self._active and not self._cycling and synced:
             self._cycling = True
             out.append(Arm(("cycle",), now + self._options.cycle_s))
 
@@ -234,23 +266,42 @@ class Scheduler:
         while self._active:
             _, _, uid = heapq.heappop(self._active)
             pending = self._pending.get(uid)
-            if pending is None or pending.pod.deleted:
-                self._pending.pop(uid, None)
+            if pending is None:
+                continue
+            pod = pending.pod
+            if pod.deleted:
+                self._drop(pending, out)
                 continue
             pending.attempts += 1
-            node = self._pool.choose(pending.pod.demand)
-            if node is None:
-                self._fits_nowhere(pending, now, out)
+            obstacle = self._volumes.obstacle(pod) if pod.claims else ""
+            node = None if obstacle else self._pool.choose(pod.demand)
+            if obstacle:
+                text = f"0/{len(self._pool)} nodes are available: {obstacle}."
+                self._fits_nowhere(pending, self._without_claims, text, now, out)
+            elif node is None:
+                self._fits_nowhere(pending, self._unfit, self._pool.explain(pod.demand), now, out)
             else:
-                self._bind(pending, node, out)
+                self._assume(pending, node, now, out)
             break
         self._go_on(now, out)
 
-    def _bind(self, pending: _Pending, node: str, out: Out) -> None:
-        """Assume the pod on its node, then say so; bindings are not waited for."""
-        metadata = pending.pod.metadata
+    def _assume(self, pending: _Pending, node: str, now: float, out: Out) -> None:
+        """Count the pod on its node, then say so; what is said is not waited for."""
+        pod = pending.pod
         pending.node = node
-        self._occupy(metadata.uid, node, pending.pod.demand)
+        self._occupy(pod.uid, node, pod.demand)
+        late = self._volumes.unbound(pod) if pod.claims else []
+        if not late:
+            self._bind(pending, out)
+            return
+        pending.claims, pending.claims_told = True, False
+        out.append(Arm(("select", pod.uid), now + self._options.bind_s))
+        for claim in late:
+            if claim.node != node:
+                out.append(Send(("select", pod.uid, claim.metadata.name), select_node(claim, node)))
+
+    def _bind(self, pending: _Pending, out: Out) -> None:
+        metadata, node = pending.pod.metadata, pending.node
         body = (
             f'{{"kind":"Binding","apiVersion":"v1","metadata":{{"name":"{metadata.name}",'
             f'"namespace":"{metadata.namespace}","uid":"{metadata.uid}"}},'
@@ -267,27 +318,64 @@ class Scheduler:
         metadata = pending.pod.metadata
         key = f"{metadata.namespace}/{metadata.name}"
         if isinstance(event, Answered) and event.response.ok:
-            del self._pending[uid]
+            self._drop(pending, out)
             out.append(Sample("schedule_ms", (now - pending.heard_at) * 1000.0))
             text = f"Successfully assigned {key} to {node}"
             self._event(pending.pod, "Normal", "Scheduled", "Binding", text, now, out)
             return
         stored = self._pods.store.get(key)
         if stored is None or stored.uid != uid or stored.node:
-            del self._pending[uid]  # gone, or bound by another: the watch has put the count right
+            self._drop(pending, out)  # gone, or bound by another: the watch has put the count right
             return
+        self._unassume(pending, now, out)
+
+    def _unassume(self, pending: _Pending, now: float, out: Out) -> None:
+        """It could not be bound."""
+        uid = pending.pod.uid
         self._release(uid)
+        pending.node = ""
+        if pending.claims:
+            pending.claims = False
+            out.append(Disarm(("select", uid)))
         pending.failed_at = now
         self._back_off(pending, now, out)
         self._go_on(now, out)
 
+    # ---- pods whose claims are not bound -----------------------------------------------------------------------------
+    def _claim(self, uid: str, now: float, out: Out) -> None:
+        """Something that the pod waits for may have come. What a claim was told may be taken back: its provisioner has
+        given up on that node."""
+        pending = self._pending[uid]
+        if uid in self._without_claims:
+            del self._without_claims[uid]
+            self._back_off(pending, now, out)
+        elif pending.claims and self._volumes.bound(pending.pod):
+            pending.claims = False
+            out.append(Disarm(("select", uid)))
+            self._bind(pending, out)
+        elif pending.claims:
+            told, pending.claims_told = (
+                pending.claims_told,
+                self._volumes.told(pending.pod, pending.node),
+            )
+            if told and not pending.claims_told:
+                self._unassume(pending, now, out)
+
+    def _selected(self, uid: str, event: Event, now: float, out: Out) -> None:
+        """A claim was told the node or refuses it, or the time to be bound in is over."""
+        pending = self._pending.get(uid)
+        refused = not (isinstance(event, Answered) and event.response.ok)
+        if pending is not None and pending.claims and refused:
+            self._unassume(pending, now, out)
+
     # ---- pods that wait ----------------------------------------------------------------------------------------------
-    def _fits_nowhere(self, pending: _Pending, now: float, out: Out) -> None:
-        if not self._unfit:
+    def _fits_nowhere(
+        self, pending: _Pending, among: dict[str, None], text: str, now: float, out: Out
+    ) -> None:
+        if not self._unfit and not self._without_claims:
             out.append(Arm(("flush",), now + self._options.flush_s))
-        self._unfit[pending.pod.metadata.uid] = None
+        among[pending.pod.metadata.uid] = None
         pending.failed_at = now
-        text = self._pool.explain(pending.pod.demand)
         self._event(pending.pod, "Warning", "FailedScheduling", "Scheduling", text, now, out)
         if pending.told != text:
             pending.told = text
@@ -295,10 +383,13 @@ class Scheduler:
 
     def _retry_unfit(self, now: float, out: Out) -> None:
         """Something changed for the better: what fitted nowhere gets another try, after its backoff."""
-        unfit, self._unfit = self._unfit, {}
-        for uid in unfit:
-            if uid in self._pending:
-                self._back_off(self._pending[uid], now, out)
+        self._retry(self._unfit, now, out)
+
+    def _retry(self, unfit: dict[str, None], now: float, out: Out) -> None:
+        uids = list(unfit)
+        unfit.clear()
+        for uid in uids:
+            self._back_off(self._pending[uid], now, out)
 
     def _back_off(self, pending: _Pending, now: float, out: Out) -> None:
         uid = pending.pod.metadata.uid

@@ -112,6 +112,10 @@ def test_load_has_the_steps_that_reports_compare() -> None:
     assert [name for name in names if name in wanted] == wanted
     fewer = [step.name for step in config_of("load-5k", 100, CL2_SCALE="false").steps]
     assert "scale and update objects" not in fewer
+    assert "delete objects" in fewer
+    created = [step.name for step in config_of("load-5k", 100, CL2_SCALE="false", CL2_DELETE="false").steps]
+    assert not any("delet" in name.lower() for name in created)
+    assert created[-1] == "Collecting measurements"
 
 
 def test_load_s_objects_fit_each_other() -> None:

@@ -3,8 +3,7 @@
 One key at a time, as upstream's single goroutines. Beside what the binder of kube-controller-manager does, this one
 stands in for what else a cluster runs, unless that is told to be there (`Hub.provisioned_elsewhere`): for a class with
 a provisioner it makes the volume that an external provisioner would, and it deletes volumes whose reclaim policy is
-Delete. A class that
-waits for its first consumer binds once the annotation names a node or a pod with that claim has one.
+Delete. A claim of a class that waits for its first consumer is bound once the scheduler's annotation names a node.
 
 Keys: ``claim|namespace/name``, ``volume|name``.
 """
@@ -18,7 +17,7 @@ from harness.client.store import Change
 from harness.fleet.controllers.api import CLAIMS, STORAGECLASSES, VOLUMES, Steps, SyncError, call, call_all
 from harness.fleet.controllers.controller import Controller
 from harness.fleet.controllers.podcontrol import selector_of
-from harness.fleet.controllers.views import Object, PodView, WholeView, whole
+from harness.fleet.controllers.views import Object, WholeView, whole
 from harness.wire.quantity import parse_quantity
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -50,16 +49,13 @@ class VolumeBinder(Controller):
         self.claims = self.watch(CLAIMS, self.claim_changed)
         self.volumes = self.watch(VOLUMES, self.volume_changed)
         self.classes = self.watch(STORAGECLASSES)
-        self.pods = self.watch_pods(self.pod_changed)
         self._unbound: set[str] = set()  # claims that wait
         self._free: dict[str, None] = {}  # volumes without a claim
-        self._consumers: dict[str, str] = {}  # claims to the node of a pod that has one
 
     # ---- what is heard -----------------------------------------------------------------------------------------------
     def claim_changed(self, change: Change, new: WholeView, old: WholeView | None) -> None:
         if change is Change.DELETED:
             self._unbound.discard(new.key)
-            self._consumers.pop(new.key, None)
             volume = whole(new)["spec"].get("volumeName")
             if volume:
                 self.queue.add(f"volume|{volume}")
@@ -74,14 +70,6 @@ class VolumeBinder(Controller):
         if not claimed:
             self._free[new.name] = None
         self.queue.add(f"volume|{new.name}")
-
-    def pod_changed(self, change: Change, new: PodView, old: PodView | None) -> None:
-        if new.claims and new.node and change is not Change.DELETED:
-            for name in new.claims:
-                key = f"{new.namespace}/{name}"
-                self._consumers[key] = new.node
-                if key in self._unbound:
-                    self.queue.add(f"claim|{key}")
 
     def tick(self) -> None:
         """The periodic sync: claims that nothing fitted are looked at again."""
@@ -118,7 +106,7 @@ class VolumeBinder(Controller):
             if reference is None or _is_for(reference, claim):
                 yield from self._bind(volume, claim)
             return
-        if self._waits_for_consumer(key, claim):
+        if self._waits_for_consumer(claim):
             self.recorder.normal(
                 claim, "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
             )
@@ -129,13 +117,13 @@ class VolumeBinder(Controller):
         else:
             yield from self._provision(claim)
 
-    def _waits_for_consumer(self, key: str, claim: Object) -> bool:
+    def _waits_for_consumer(self, claim: Object) -> bool:
         """IsDelayBindingMode, and nobody has chosen a node yet."""
         found = self._class_of(claim)
         if found is None or found.get("volumeBindingMode") != "WaitForFirstConsumer":
             return False
         notes = claim["metadata"].get("annotations") or {}
-        return SELECTED_NODE not in notes and key not in self._consumers
+        return SELECTED_NODE not in notes
 
     def _class_of(self, claim: Object) -> Object | None:
         name = claim["spec"].get("storageClassName")

@@ -12,6 +12,10 @@ from tests.fleet.controllers.serverworld import Object
 CLAIMS = "/api/v1/namespaces/m/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 BINDER = "persistent-volume-binder"
+POD_SPEC: Object = {
+    "containers": [{"name": "c", "image": "i"}],
+    "volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}],
+}
 NAMES = (BINDER, "pvc-protection-controller", "pv-protection-controller")
 
 
@@ -167,17 +171,41 @@ def test_a_class_with_a_provisioner_has_its_volumes_made_and_deleted(cluster: Cl
     assert cluster.items(VOLUMES) == []
 
 
-def test_a_class_that_waits_for_a_consumer_waits_for_a_pod_with_a_node(cluster: Cluster) -> None:
+def test_a_class_that_waits_for_a_consumer_waits_for_the_scheduler(cluster: Cluster) -> None:
     cluster.apply(storage_class("WaitForFirstConsumer"), claim("c", storageClassName="c"))
     settle(cluster, 20.0)
     assert phase(cluster, f"{CLAIMS}/c") == "Pending"
     events = cluster.items("/api/v1/namespaces/m/events")
     assert {each["reason"] for each in events} == {"WaitForFirstConsumer"}
-    volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]
-    spec = {"containers": [{"name": "c", "image": "i"}], "volumes": volumes, "nodeName": "n"}
-    cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
+    patch = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "n"}}}
+    cluster.admin("PATCH", f"{CLAIMS}/c", patch, content_type="application/merge-patch+json")
     settle(cluster)
     assert phase(cluster, f"{CLAIMS}/c") == "Bound"
+
+
+@pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
+def test_a_pod_gets_its_node_once_its_claim_has_its_volume(mode: str) -> None:
+    cluster = Cluster(2, kubelet={"wait_for_attach": False})
+    cluster.run(5.0)
+    cluster.namespace()
+    cluster.apply(storage_class(mode), claim("c", storageClassName="c"))
+    cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {**POD_SPEC}})
+    settle(cluster, 20.0)
+    assert phase(cluster, "/api/v1/namespaces/m/pods/p") == "Running"
+    made = cluster.admin("GET", f"{CLAIMS}/c")
+    node = cluster.admin("GET", "/api/v1/namespaces/m/pods/p")["spec"]["nodeName"]
+    told = made["metadata"]["annotations"].get("volume.kubernetes.io/selected-node", "")
+    assert told == (node if mode == "WaitForFirstConsumer" else "")
+    (binding,) = (index for index, each in enumerate(cluster.log) if each.what == "create pods/binding")
+    written = [
+        index
+        for index, each in enumerate(cluster.log)
+        if each.what == "update persistentvolumeclaims" and each.who == BINDER
+    ]
+    assert written[-1] < binding
+    # The kubelet asks for a claim that is bound, so once, and not ten times a second until it is.
+    asked = [each for each in cluster.log if each.what == "get persistentvolumeclaims"]
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("labels", [(), (("swarmlet.io/run", "r1"),)], ids=["none", "a run's"])
