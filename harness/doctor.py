@@ -8,6 +8,7 @@ import resource
 import shutil
 import socket
 import sys
+import sysconfig
 from dataclasses import dataclass
 
 import psutil
@@ -37,7 +38,18 @@ class Finding:
 
 def examine() -> list[Finding]:
     """All findings, the required ones first."""
-    return [_python(), _loopback(), _hpack(), _files(), _ports(), _cores(), _memory(), *_tools(), _left()]
+    return [
+        _python(),
+        _loopback(),
+        _build(),
+        _hpack(),
+        _files(),
+        _ports(),
+        _cores(),
+        _memory(),
+        *_tools(),
+        _left(),
+    ]
 
 
 def _python() -> Finding:
@@ -52,6 +64,18 @@ def _loopback() -> Finding:
     except OSError as error:
         return Finding(False, "127.0.0.1", str(error), "emulated pools listen there", required=True)
     return Finding(True, "127.0.0.1", "can listen", "emulated pools listen there", required=True)
+
+
+def _build() -> Finding:
+    """Python is told at its build to optimize itself, which compiling it by hand (pyenv too) leaves out."""
+    arguments = sysconfig.get_config_var("CONFIG_ARGS")
+    if arguments is None:
+        return Finding(True, "Python's build", "unknown", "Python code may run slower than it could")
+    optimized = "--enable-optimizations" in arguments
+    text = "optimized" if optimized else "not optimized: choose another by make PYTHON=..."
+    return Finding(
+        optimized, "Python's build", text, "without --enable-optimizations its code takes a third longer"
+    )
 
 
 def _hpack() -> Finding:

@@ -129,6 +129,22 @@ def test_required_findings_come_first() -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "ok", "here"),
+    [
+        ("'--enable-shared' '--enable-optimizations'", True, "optimized"),
+        ("'--enable-shared'", False, "not optimized: choose another by make PYTHON=..."),
+        (None, True, "unknown"),
+    ],
+)
+def test_a_python_that_was_built_to_be_slow_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, arguments: str | None, ok: bool, here: str
+) -> None:
+    monkeypatch.setattr(doctor.sysconfig, "get_config_var", lambda _: arguments)
+    found = finding("Python's build")
+    assert (found.ok, found.required, found.here) == (ok, False, here)
+
+
+@pytest.mark.parametrize(
     ("hard", "ok", "words"),
     [(1024, False, "about 341"), (4096, True, "about 1,365"), (-1, True, "any number of")],
 )

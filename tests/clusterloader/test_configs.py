@@ -15,7 +15,7 @@ from harness.client.rest import Rest
 from harness.clusterloader import Config, load_config
 from harness.clusterloader.config import namespaces_of
 from harness.clusterloader.plan import plan
-from harness.clusterloader.schema import RandomizedTimeLimitedLoad
+from harness.clusterloader.schema import GlobalQPSLoad, RandomizedTimeLimitedLoad
 from tests.clusterloader.conftest import loader
 from tests.clusterloader.fake import FakeCluster
 
@@ -116,6 +116,15 @@ def test_load_has_the_steps_that_reports_compare() -> None:
     created = [step.name for step in config_of("load-5k", 100, CL2_SCALE="false", CL2_DELETE="false").steps]
     assert not any("delet" in name.lower() for name in created)
     assert created[-1] == "Collecting measurements"
+
+
+@pytest.mark.parametrize(("per_service", "services"), [("2", 162), ("20", 18)])
+def test_load_has_services_over_one_deployment_of_so_many(per_service: str, services: int) -> None:
+    config = config_of("load-5k", 100, CL2_DEPLOYMENTS_PER_SERVICE=per_service, CL2_SERVICE_QPS="7")
+    creation = next(step for step in config.steps if step.name == "Creating k8s services")
+    assert sum(phase.replicas_per_namespace for phase in creation.phases) == services
+    assert isinstance(config.tuning_sets["services"].load, GlobalQPSLoad)
+    assert config.tuning_sets["services"].load.qps == 7.0
 
 
 def test_load_s_objects_fit_each_other() -> None:
