@@ -61,7 +61,7 @@ def run_experiment(
     ledger = resumed_ledger(plan, folder) if resume else new_ledger(plan, folder)
     if text and not resume:
         (folder / "experiment.yaml").write_text(text, encoding="utf-8")
-    began = time.monotonic()
+    began, before = time.monotonic(), len(ledger.attempts)
     try:
         _run_samples(ledger, folder, console, host or Host())
     except KeyboardInterrupt:
@@ -70,7 +70,8 @@ def run_experiment(
         if not any(ledger.good(arm.name, sample) for sample in range(1, plan.samples + 1)):
             raise SwarmletError(f"no sample of arm {arm.name} can be used; {folder / 'samples'} says why")
     _name_missing(ledger, console)
-    console.print(f"all samples took {minutes(time.monotonic() - began)}; writing the report")
+    took = f"samples took {minutes(time.monotonic() - began)}"
+    console.print(f"{took if len(ledger.attempts) > before else 'nothing was left to run'}; writing the report")
     runs, problems = load_runs(records_of(folder, plan))
     for problem in problems:
         console.print(f"[red]left out:[/] {problem}", highlight=False)

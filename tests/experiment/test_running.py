@@ -173,8 +173,9 @@ def test_what_failed_before_is_not_run_more_often_for_being_resumed(
     endings.update({"one-1": "failed", "one-1-try-2": "failed"})
     run(tmp_path / "e")
     before = attempts(tmp_path / "e")
-    run(tmp_path / "e", resume=True)
+    shown = run(tmp_path / "e", resume=True)
     assert attempts(tmp_path / "e") == before
+    assert "nothing was left to run; writing the report" in shown
     run(tmp_path / "e", changed(PLAN, retries=2), resume=True)
     assert attempts(tmp_path / "e")[-1] == ("one-1-try-3", "")
 
