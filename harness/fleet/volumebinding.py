@@ -1,7 +1,7 @@
 """What the claims of a pod have to say before it is scheduled. kk/pkg/scheduler/framework/plugins/volumebinding.
 
-A pod waits while a claim of its is missing, lost, or not bound although its class binds at once. Claims of a class that
-waits for its first consumer are told the node that was chosen, and the pod is bound to it once they are bound. Not
+A pod waits while one of its claims is missing, lost, or not bound although its class binds at once. Claims of a class
+that waits for its first consumer are told the node that was chosen, and the pod is bound to it once they are bound. Not
 looked at: where a volume can be reached from (its node affinity, a class's topologies, capacities), and which existing
 volume a claim that waits could have; the binder of volumes decides that here.
 """
