@@ -71,7 +71,9 @@ def run_experiment(
             raise SwarmletError(f"no sample of arm {arm.name} can be used; {folder / 'samples'} says why")
     _name_missing(ledger, console)
     took = f"samples took {minutes(time.monotonic() - began)}"
-    console.print(f"{took if len(ledger.attempts) > before else 'nothing was left to run'}; writing the report")
+    console.print(
+        f"{took if len(ledger.attempts) > before else 'nothing was left to run'}; writing the report"
+    )
     runs, problems = load_runs(records_of(folder, plan))
     for problem in problems:
         console.print(f"[red]left out:[/] {problem}", highlight=False)

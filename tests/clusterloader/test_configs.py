@@ -116,6 +116,8 @@ def test_load_has_the_steps_that_reports_compare() -> None:
     created = [step.name for step in config_of("load-5k", 100, CL2_SCALE="false", CL2_DELETE="false").steps]
     assert not any("delet" in name.lower() for name in created)
     assert created[-1] == "Collecting measurements"
+    kept = config_of("load-5k", 100, CL2_DELETE_NAMESPACES="false")
+    assert kept.namespace.delete_automanaged_namespaces is False
 
 
 @pytest.mark.parametrize(("per_service", "services"), [("2", 162), ("20", 18)])
