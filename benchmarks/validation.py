@@ -144,7 +144,7 @@ def _range(values: Sequence[float], scale: float) -> str:
 
 
 def _number(value: float) -> str:
-    """Three digits at least, thousands apart."""
+    """Three significant digits or more, thousands apart."""
     if value >= 1000:
         return f"{value:,.0f}" if value < 1e6 else f"{value / 1e6:,.4g} M"
     return f"{value:.3g}"

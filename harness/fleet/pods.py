@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from harness.fleet.claimnotes import ephemeral_claim
 from harness.wire.objectviews import view_decoder
 
 RUN_SECONDS = "swarmlet.io/run-seconds"
@@ -302,10 +303,8 @@ def _claims(spec: _Spec, pod: str) -> tuple[tuple[str, str], ...]:
     for volume in spec.volumes:
         if volume.persistent_volume_claim is not None:
             found += ((volume.name, volume.persistent_volume_claim.claim_name),)
-        elif (
-            volume.ephemeral is not None
-        ):  # component-helpers/storage/ephemeral/ephemeral.go, VolumeClaimName
-            found += ((volume.name, f"{pod}-{volume.name}"),)
+        elif volume.ephemeral is not None:
+            found += ((volume.name, ephemeral_claim(pod, volume.name)),)
     return found
 
 

@@ -10,6 +10,7 @@ from sys import intern
 
 import msgspec
 
+from harness.fleet.claimnotes import ephemeral_claim
 from harness.fleet.placement import Affinity, Placing, Taint, Toleration
 from harness.wire.quantity import parse_quantity
 
@@ -138,7 +139,7 @@ def _claims(pod: str, volumes: tuple[_Volume, ...]) -> tuple[tuple[str, bool], .
         if each.persistent_volume_claim is not None:
             found += ((each.persistent_volume_claim.claim_name, False),)
         elif each.ephemeral is not None:
-            found += ((f"{pod}-{each.name}", True),)
+            found += ((ephemeral_claim(pod, each.name), True),)
     return found
 
 

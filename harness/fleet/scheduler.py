@@ -277,9 +277,9 @@ class Scheduler:
             node = None if obstacle else self._pool.choose(pod.demand)
             if obstacle:
                 text = f"0/{len(self._pool)} nodes are available: {obstacle}."
-                self._fits_nowhere(pending, self._without_claims, text, now, out)
+                self._set_aside(pending, self._without_claims, text, now, out)
             elif node is None:
-                self._fits_nowhere(pending, self._unfit, self._pool.explain(pod.demand), now, out)
+                self._set_aside(pending, self._unfit, self._pool.explain(pod.demand), now, out)
             else:
                 self._assume(pending, node, now, out)
             break
@@ -354,11 +354,10 @@ class Scheduler:
             out.append(Disarm(("select", uid)))
             self._bind(pending, out)
         elif pending.claims:
-            told, pending.claims_told = (
-                pending.claims_told,
-                self._volumes.told(pending.pod, pending.node),
-            )
-            if told and not pending.claims_told:
+            told = self._volumes.told(pending.pod, pending.node)
+            taken_back = pending.claims_told and not told
+            pending.claims_told = told
+            if taken_back:
                 self._unassume(pending, now, out)
 
     def _selected(self, uid: str, event: Event, now: float, out: Out) -> None:
@@ -369,9 +368,8 @@ class Scheduler:
             self._unassume(pending, now, out)
 
     # ---- pods that wait ----------------------------------------------------------------------------------------------
-    def _fits_nowhere(
-        self, pending: _Pending, among: dict[str, None], text: str, now: float, out: Out
-    ) -> None:
+    def _set_aside(self, pending: _Pending, among: dict[str, None], text: str, now: float, out: Out) -> None:
+        """It cannot be scheduled, for the reason in `text`, until something changes for those `among` which it is."""
         if not self._unfit and not self._without_claims:
             out.append(Arm(("flush",), now + self._options.flush_s))
         among[pending.pod.metadata.uid] = None

@@ -15,23 +15,16 @@ import msgspec
 
 from harness.client.machine import Event
 from harness.client.reflector import Output, Reflector
-from harness.client.requests import PERSISTENTVOLUMECLAIMS, ResourceRef, update_
-from harness.client.store import Change, Changed
+from harness.client.requests import PERSISTENTVOLUMECLAIMS, update_
+from harness.client.store import Change, Changed, ObjectMeta, object_key
+from harness.fleet.claimnotes import BIND_COMPLETED, LATE, SELECTED_NODE
+from harness.fleet.controllers.api import STORAGECLASSES
 from harness.fleet.schedulable import PodView
 from harness.wire.request import Request
 
-BOUND = "pv.kubernetes.io/bind-completed"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-STORAGECLASSES = ResourceRef("storage.k8s.io", "v1", "storageclasses")
-_LATE = "WaitForFirstConsumer"
 
-
-class _Meta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    annotations: dict[str, str] = {}
+class _Meta(ObjectMeta, gc=False, rename="camel"):
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
     deletion_timestamp: str | None = None
 
 
@@ -54,7 +47,7 @@ class Claim(msgspec.Struct, gc=False):
 
     @property
     def bound(self) -> bool:
-        return bool(self.spec.volume_name) and BOUND in self.metadata.annotations
+        return bool(self.spec.volume_name) and BIND_COMPLETED in self.metadata.annotations
 
     @property
     def node(self) -> str:
@@ -124,8 +117,7 @@ class VolumeBinding:
         if changed.change is Change.REPLACED:
             return ()
         if isinstance(changed.object, Claim):
-            metadata = changed.object.metadata
-            return tuple(self._consumers.get(f"{metadata.namespace}/{metadata.name}", ()))
+            return tuple(self._consumers.get(object_key(changed.object), ()))
         return {uid: None for consumers in self._consumers.values() for uid in consumers}
 
     # ---- what the scheduler asks -------------------------------------------------------------------------------------
@@ -170,7 +162,7 @@ class VolumeBinding:
         if claim.spec.volume_name or not claim.spec.storage_class_name:
             return False
         found = self._classes.store.get(claim.spec.storage_class_name)
-        return found is not None and found.volume_binding_mode == _LATE
+        return found is not None and found.volume_binding_mode == LATE
 
 
 def select_node(claim: Claim, node: str) -> Request:

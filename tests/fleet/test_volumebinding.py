@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from harness.fleet.claimnotes import BIND_COMPLETED, SELECTED_NODE
 from harness.fleet.schedulable import decode_pod
-from harness.fleet.volumebinding import BOUND, SELECTED_NODE
 from tests.fleet.builders import pod
 from tests.fleet.fakeapi import World
 from tests.fleet.test_scheduler import node, places, world_of
@@ -32,7 +32,7 @@ def claim(name: str, volume: str = "", storage_class: str | None = None, **more:
     spec: dict[str, Any] = {"volumeName": volume} if volume else {}
     if storage_class:
         spec["storageClassName"] = storage_class
-    annotations = {BOUND: "yes"} if volume else {}
+    annotations = {BIND_COMPLETED: "yes"} if volume else {}
     return {"metadata": {"name": name, "annotations": annotations}, "spec": spec, **more}
 
 
@@ -41,7 +41,7 @@ def bind(world: World, name: str) -> None:
         "persistentvolumeclaims",
         "t",
         name,
-        {"metadata": {"annotations": {BOUND: "yes"}}, "spec": {"volumeName": f"pv-{name}"}},
+        {"metadata": {"annotations": {BIND_COMPLETED: "yes"}}, "spec": {"volumeName": f"pv-{name}"}},
     )
 
 

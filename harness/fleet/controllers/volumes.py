@@ -14,17 +14,15 @@ from collections.abc import Mapping
 
 from harness.client.requests import ResourceRef
 from harness.client.store import Change
+from harness.fleet.claimnotes import BIND_COMPLETED, LATE, PROVISIONED_BY, waits_for_node
 from harness.fleet.controllers.api import CLAIMS, STORAGECLASSES, VOLUMES, Steps, SyncError, call, call_all
 from harness.fleet.controllers.controller import Controller
 from harness.fleet.controllers.podcontrol import selector_of
 from harness.fleet.controllers.views import Object, WholeView, whole
 from harness.wire.quantity import parse_quantity
 
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY = "pv.kubernetes.io/bound-by-controller"
-PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _ALL = "written"  # one worker writes, so one key is enough
 _RESYNC_S = 15.0  # pvclaimbinder-sync-period
@@ -106,24 +104,15 @@ class VolumeBinder(Controller):
             if reference is None or _is_for(reference, claim):
                 yield from self._bind(volume, claim)
             return
-        if self._waits_for_consumer(claim):
-            self.recorder.normal(
-                claim, "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
-            )
+        found_class = self._class_of(claim)
+        if found_class is not None and waits_for_node(claim, found_class):
+            self.recorder.normal(claim, LATE, "waiting for first consumer to be created before binding")
             return
         match = self._match(claim)
         if match is not None:
             yield from self._bind(match, claim)
         else:
             yield from self._provision(claim)
-
-    def _waits_for_consumer(self, claim: Object) -> bool:
-        """IsDelayBindingMode, and nobody has chosen a node yet."""
-        found = self._class_of(claim)
-        if found is None or found.get("volumeBindingMode") != "WaitForFirstConsumer":
-            return False
-        notes = claim["metadata"].get("annotations") or {}
-        return SELECTED_NODE not in notes
 
     def _class_of(self, claim: Object) -> Object | None:
         name = claim["spec"].get("storageClassName")

@@ -22,13 +22,14 @@ from harness.client.limiter import TokenBucket
 from harness.client.machine import Action, Arm, Disarm, Event
 from harness.client.requests import PERSISTENTVOLUMECLAIMS
 from harness.client.store import Change
+from harness.fleet.claimnotes import waits_for_node
 from harness.fleet.context import Out
 from harness.fleet.controllers.views import Object, View
 from harness.fleet.controllers.workqueue import WorkQueue
 from harness.fleet.provisioners.backend import Backend
 from harness.fleet.provisioners.caches import CLAIMS, VOLUMES, Caches
 from harness.fleet.provisioners.options import ProvisionerOptions
-from harness.fleet.provisioners.rules import asks, to_delete, waits_for_node
+from harness.fleet.provisioners.rules import asks, to_delete
 from harness.fleet.provisioners.telling import Teller
 from harness.fleet.provisioners.threads import Routine, Signal, Threads
 from harness.fleet.provisioners.watching import ClaimWatch

@@ -4,32 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from harness.fleet.claimnotes import PROVISIONED_BY, notes_of
 from harness.fleet.controllers.views import Object
 
-PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 PROVISIONERS = (
     "volume.kubernetes.io/storage-provisioner",
     "volume.beta.kubernetes.io/storage-provisioner",
 )
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
 FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
-
-
-def notes_of(obj: Object) -> dict[str, str]:
-    found: dict[str, str] = obj["metadata"].get("annotations") or {}
-    return found
 
 
 def asks(claim: Object, driver: str) -> bool:
     """Whether the controller manager has left the claim to this driver, and it has no volume yet."""
     notes = notes_of(claim)
     return not claim["spec"].get("volumeName") and driver in (notes.get(name) for name in PROVISIONERS)
-
-
-def waits_for_node(claim: Object, storage_class: Object) -> bool:
-    """Of a class that binds late, and no node has been chosen (sl/controller/controller.go, shouldProvision)."""
-    late = storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
-    return late and SELECTED_NODE not in notes_of(claim)
 
 
 def to_delete(volume: Object, driver: str) -> bool:

@@ -41,9 +41,9 @@ from harness.client.requests import (
     delete_,
 )
 from harness.client.store import Change, Changed, ObjectView, decoder_for
+from harness.fleet.claimnotes import PROVISIONED_BY
 from harness.fleet.context import Out
 from harness.fleet.controllers.api import STORAGECLASSES
-from harness.fleet.provisioners.rules import PROVISIONED_BY
 from harness.wire.errors import ConfigError
 from harness.wire.request import Request
 
