@@ -1,7 +1,8 @@
 """Experiments beside the 5,000-node comparison that was published: ``python -m benchmarks.validation``.
 
-With a report's folder (``reports/runs/NAME``) the figures that can be compared are kept in
-``benchmarks/results/validation``; without one the tables of docs/validation.md are written anew from what is kept.
+With an experiment's folder (``reports/runs/NAME``) the figures that can be compared are kept in
+``benchmarks/results/validation``; without one the tables of docs/validation.md are written anew from what is kept. Arms
+that were run apart (``--arm``) are kept together.
 """
 
 from __future__ import annotations
@@ -13,6 +14,11 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import msgspec
+
+from harness.experiment.ledger import read_ledger
+from harness.experiment.plan import ExperimentPlan
+from harness.observe.record import Manifest, read_manifest
+from harness.wire.errors import ConfigError
 
 KEPT = Path(__file__).parent / "results" / "validation"
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "validation.md"
@@ -54,12 +60,25 @@ PUBLISHED = (
 )
 
 
+class Made(msgspec.Struct):
+    """What an arm's figures were made by: the commit (``-dirty`` with changes that are not in it), the Python, the
+    model's pace, how many samples. `note` is by hand."""
+
+    commit: str
+    python: str
+    pace: float
+    samples: int
+    note: str = ""
+
+
 class Kept(msgspec.Struct):
-    """What stays of an experiment: for each arm, by row (``barrier run``), one value of each sample."""
+    """What stays of an experiment: for each arm, by row (``barrier run``), one value of each sample; and what made
+    it."""
 
     name: str
     title: str
     arms: dict[str, dict[str, list[float]]]
+    made: dict[str, Made] = {}
 
 
 def keep(report: Mapping[str, Any], name: str, rows: Sequence[tuple[str, str]]) -> Kept:
@@ -72,6 +91,31 @@ def keep(report: Mapping[str, Any], name: str, rows: Sequence[tuple[str, str]]) 
             if values:
                 arms[arm][f"{key} {members}"] = values
     return Kept(name, report["title"], arms)
+
+
+def made(manifests: Sequence[Manifest]) -> dict[str, Made]:
+    """By arm, of the runs that count. Where several commits or Pythons made samples of an arm, all are named."""
+    found: dict[str, Made] = {}
+    for arm in dict.fromkeys(manifest.arm for manifest in manifests):
+        own = [manifest for manifest in manifests if manifest.arm == arm]
+        commits, pythons = (
+            ", ".join(dict.fromkeys(manifest.versions.get(key, "unknown") for manifest in own))
+            for key in ("commit", "python")
+        )
+        found[arm] = Made(commits, pythons, own[0].pace.factor, len(own))
+    return found
+
+
+def joined(before: Kept, now: Kept, order: Sequence[str]) -> Kept:
+    """Arms of both, those of `now` where both have one, in this order; one that is not in it is no arm any more."""
+    arms, by = before.arms | now.arms, before.made | now.made
+    names = [name for name in order if name in arms]
+    return Kept(
+        now.name,
+        now.title,
+        {name: arms[name] for name in names},
+        {name: by[name] for name in names if name in by},
+    )
 
 
 def beside_published(kept: Kept) -> Iterator[str]:
@@ -105,6 +149,15 @@ def by_arm(kept: Kept) -> Iterator[str]:
             yield f"| {each.title + (f', {each.unit}' if each.unit else '')} | {' | '.join(cells)} |"
 
 
+def made_lines(kept: Kept) -> Iterator[str]:
+    """Below a table: what each arm was made by."""
+    for arm, by in kept.made.items():
+        samples = f"{by.samples} sample{'' if by.samples == 1 else 's'}"
+        pace = "real time" if by.pace == 1 else f"pace {by.pace:g}"
+        note = f"; {by.note}" if by.note else ""
+        yield f"- *{arm}*: {samples}, {pace}, commit {by.commit}, Python {by.python}{note}."
+
+
 def written(document: str, kept: Sequence[Kept]) -> str:
     """The document with the table of each experiment that it has marks for. One master and three stand beside the
     published ones."""
@@ -112,13 +165,29 @@ def written(document: str, kept: Sequence[Kept]) -> str:
         begin = BEGIN.format(each.name)
         before, found, rest = document.partition(begin)
         if found:
-            table = "\n".join(beside_published(each) if _are_published(each) else by_arm(each))
-            document = f"{before}{begin}\n{table}\n{END}{rest.partition(END)[2]}"
+            table = list(beside_published(each) if _are_published(each) else by_arm(each))
+            below = list(made_lines(each))
+            text = "\n".join([*table, *([""] if below else []), *below])
+            document = f"{before}{begin}\n{text}\n{END}{rest.partition(END)[2]}"
     return document
 
 
-def load(folder: Path = KEPT) -> list[Kept]:
-    return [msgspec.json.decode(path.read_bytes(), type=Kept) for path in sorted(folder.glob("*.json"))]
+def load() -> list[Kept]:
+    return [msgspec.json.decode(path.read_bytes(), type=Kept) for path in sorted(KEPT.glob("*.json"))]
+
+
+def of_experiment(folder: Path, plan: ExperimentPlan) -> Kept:
+    """What an experiment's report and records give, with what is kept of its other arms. Raises ConfigError without a
+    report."""
+    path = folder / "report.json"
+    if not path.is_file():
+        raise ConfigError(f"{path}: there is no such file; name an experiment's folder that holds a report")
+    report = msgspec.json.decode(path.read_bytes())
+    now = keep(report, plan.name, [(each.row, each.members) for each in PUBLISHED])
+    counted = [sample for arm in report["arms"] for sample in arm["samples"] if not sample["left_out"]]
+    now.made = made([read_manifest(folder / "samples" / sample["record"]) for sample in counted])
+    before = next((each for each in load() if each.name == plan.name), now)
+    return joined(before, now, plan.named(()))
 
 
 def _are_published(kept: Kept) -> bool:
@@ -152,15 +221,15 @@ def _number(value: float) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     if len(arguments) > 1:
-        print("usage: python -m benchmarks.validation [REPORT'S FOLDER]", file=sys.stderr)
+        print("usage: python -m benchmarks.validation [EXPERIMENT'S FOLDER]", file=sys.stderr)
         return 2
     for argument in arguments:
-        path = Path(argument) / "report.json"
-        if not path.is_file():
-            print(f"{path}: there is no such file; name a folder that holds a report", file=sys.stderr)
+        folder = Path(argument)
+        try:
+            kept = of_experiment(folder, read_ledger(folder).plan)
+        except ConfigError as error:
+            print(error, file=sys.stderr)
             return 2
-        rows = [(each.row, each.members) for each in PUBLISHED]
-        kept = keep(msgspec.json.decode(path.read_bytes()), Path(argument).resolve().name, rows)
         KEPT.mkdir(parents=True, exist_ok=True)
         data = msgspec.json.format(msgspec.json.encode(kept), indent=1)
         (KEPT / f"{kept.name}.json").write_bytes(data + b"\n")

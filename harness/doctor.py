@@ -21,6 +21,7 @@ from harness.wire.errors import ConfigError
 FILES_PER_KUBELET = 3  # its connection at both ends, and the store's or a second connection's
 BYTES_PER_KUBELET = 1_200_000  # client and emulated server together, measured at 500 kubelets (docs/model.md)
 KUBELETS_PER_CORE = 500  # with an emulated pool on the same cores
+DISTRIBUTIONS_PREFIX = "/usr"
 _NAMED = 3
 """Left folders that are named, of more the number."""
 
@@ -67,11 +68,12 @@ def _loopback() -> Finding:
 
 
 def _build() -> Finding:
-    """Python is told at its build to optimize itself, which compiling it by hand (pyenv too) leaves out."""
+    """Python is told at its build to optimize itself, which compiling it by hand (pyenv too) leaves out. Distributions
+    do it, and some without that option (Debian calls make's target)."""
     arguments = sysconfig.get_config_var("CONFIG_ARGS")
     if arguments is None:
         return Finding(True, "Python's build", "unknown", "Python code may run slower than it could")
-    optimized = "--enable-optimizations" in arguments
+    optimized = "--enable-optimizations" in arguments or sys.base_prefix == DISTRIBUTIONS_PREFIX
     text = "optimized" if optimized else "not optimized: choose another by make PYTHON=..."
     return Finding(
         optimized, "Python's build", text, "without --enable-optimizations its code takes a third longer"

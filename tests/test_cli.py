@@ -129,16 +129,18 @@ def test_required_findings_come_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "ok", "here"),
+    ("prefix", "arguments", "ok", "here"),
     [
-        ("'--enable-shared' '--enable-optimizations'", True, "optimized"),
-        ("'--enable-shared'", False, "not optimized: choose another by make PYTHON=..."),
-        (None, True, "unknown"),
+        ("/usr/local", "'--enable-shared' '--enable-optimizations'", True, "optimized"),
+        ("/usr/local", "'--enable-shared'", False, "not optimized: choose another by make PYTHON=..."),
+        ("/usr", "'--enable-shared'", True, "optimized"),
+        ("/usr/local", None, True, "unknown"),
     ],
 )
 def test_a_python_that_was_built_to_be_slow_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, arguments: str | None, ok: bool, here: str
+    monkeypatch: pytest.MonkeyPatch, prefix: str, arguments: str | None, ok: bool, here: str
 ) -> None:
+    monkeypatch.setattr(doctor.sys, "base_prefix", prefix)
     monkeypatch.setattr(doctor.sysconfig, "get_config_var", lambda _: arguments)
     found = finding("Python's build")
     assert (found.ok, found.required, found.here) == (ok, False, here)

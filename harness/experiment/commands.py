@@ -48,6 +48,10 @@ Backend = Annotated[
     ),
 ]
 Kubeconfig = Annotated[str, typer.Option(help="of the cluster of --backend existing", metavar="FILE")]
+Arms = Annotated[
+    list[str] | None,
+    typer.Option("--arm", help="only this arm's samples, the others later with --resume; may be repeated"),
+]
 Strict = Annotated[
     bool, typer.Option("--strict", help="refuse (exit code 4) where arms differ in what is not declared")
 ]
@@ -74,6 +78,7 @@ def run(
     name: Name = "",
     samples: Samples = None,
     seed: Seed = None,
+    arm: Arms = None,
     resume: Resume = False,
     strict: Strict = False,
     template: Template = None,
@@ -85,6 +90,7 @@ def run(
         _plan(file, samples, seed, backend, kubeconfig),
         file,
         name,
+        arms=arm or (),
         resume=resume,
         strict=strict,
         template=template,
@@ -141,6 +147,7 @@ def _run(
     name: str,
     suffix: str = "",
     *,
+    arms: Sequence[str] = (),
     resume: bool,
     strict: bool,
     template: Path | None,
@@ -159,7 +166,7 @@ def _run(
     try:
         with _terminated_as_interrupted():
             done = run_experiment(
-                plan, folder, console, resume=resume, strict=strict, template=template, text=text
+                plan, folder, console, arms=arms, resume=resume, strict=strict, template=template, text=text
             )
     except Interrupted as error:
         error.args = (f"{error}; to go on, the same command with --resume --name {folder.name}",)

@@ -13,6 +13,7 @@ An attempt stands in the ledger once it has ended; a folder of samples that does
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -53,19 +54,22 @@ class Ledger(msgspec.Struct, kw_only=True):
     def of(self, arm: str, sample: int) -> list[Attempt]:
         return [attempt for attempt in self.attempts if (attempt.arm, attempt.sample) == (arm, sample)]
 
-    def next_turn(self) -> tuple[ArmPlan, int] | None:
-        """The next sample to run: in order those that were not run yet, then those that failed and may be run again."""
+    def next_turn(self, arms: Collection[str]) -> tuple[ArmPlan, int] | None:
+        """The next sample of `arms` to run: in order those that were not run yet, then those that failed and may be run
+        again."""
         turns = [
             (len(self.of(arm.name, sample)), index, arm, sample)
             for index, (arm, sample) in enumerate(self.plan.turns())
-            if not self.good(arm.name, sample)
+            if arm.name in arms and not self.good(arm.name, sample)
         ]
         tries, _, arm, sample = min(turns, default=(0, 0, None, 0), key=lambda turn: turn[:2])
         return None if arm is None or tries > self.plan.retries else (arm, sample)
 
-    def turns_left(self) -> list[str]:
-        """The arm of each sample that was not run yet; what failed is run again after these, and not foreseen."""
-        return [arm.name for arm, sample in self.plan.turns() if not self.of(arm.name, sample)]
+    def turns_left(self, arms: Collection[str]) -> list[str]:
+        """The arm of each sample of `arms` that was not run yet; what failed is run again after these, and not
+        foreseen."""
+        turns = [(arm.name, sample) for arm, sample in self.plan.turns() if arm.name in arms]
+        return [arm for arm, sample in turns if not self.of(arm, sample)]
 
     def save(self, folder: Path) -> None:
         path = folder / FILE

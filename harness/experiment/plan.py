@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -66,6 +66,14 @@ class ExperimentPlan(msgspec.Struct, frozen=True):
                 f"experiment {self.name}: cool_down: {self.cool_down_s:g} is no number of seconds"
             )
 
+    def named(self, arms: Sequence[str]) -> tuple[str, ...]:
+        """Names of arms in the plan's order: all where `arms` is empty. Raises ConfigError for one that it lacks."""
+        known = [arm.name for arm in self.arms]
+        for name in arms:
+            if name not in known:
+                raise ConfigError(f"experiment {self.name}: no arm {name!r}; there are {', '.join(known)}")
+        return tuple(name for name in known if not arms or name in arms)
+
     def waits_s(self, arm: ArmPlan) -> float:
         """How long at most a sample of `arm` waits for an idle host. Over virtual time it does not matter what else is
         at work."""
@@ -108,10 +116,8 @@ def sample_arguments(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Pa
 def against_itself(plan: ExperimentPlan, name: str = "") -> ExperimentPlan:
     """The plan with one of its arms, the first where `name` is "", twice: whatever is then called different is chance.
     Raises ConfigError for a name that no arm has."""
-    known = [arm.name for arm in plan.arms]
-    if name and name not in known:
-        raise ConfigError(f"experiment {plan.name}: no arm {name!r}; there are {', '.join(known)}")
-    arm = plan.arms[known.index(name) if name else 0]
+    first = plan.named([name] if name else [])[0]
+    arm = next(arm for arm in plan.arms if arm.name == first)
     again = msgspec.structs.replace(arm, name=f"{arm.name} again")
     title = f"{plan.title}: {arm.name} against itself"
     return msgspec.structs.replace(plan, arms=(arm, again), title=title)

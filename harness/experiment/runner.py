@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ def run_experiment(
     folder: Path,
     console: Console,
     *,
+    arms: Sequence[str] = (),
     resume: bool = False,
     strict: bool = False,
     template: Path | None = None,
@@ -46,16 +47,17 @@ def run_experiment(
     host: Host | None = None,
 ) -> Reported:
     """Run all samples of `plan` into ``folder/samples`` and write the report into `folder`, with a user's `template`
-    too.
+    too. With `arms` only theirs, the others another time.
 
     A sample that fails or is invalid is kept and named, not counted, and run again at the end. With `resume` only
     samples that are missing are run. `text` is the file that the plan was read from, kept beside it.
 
-    Raises ConfigError when `folder` already holds an experiment, or to resume none or another; SwarmletError when an
-    arm has no sample left; Interrupted; with `strict`, RunInvalid when the guard found something (the report is
-    written).
+    Raises ConfigError when `folder` already holds an experiment, or to resume none or another, or for an arm that
+    `plan` lacks; SwarmletError when an arm has no sample left; Interrupted; with `strict`, RunInvalid when the guard
+    found something (the report is written).
     """
     plan.validate()
+    chosen = plan.named(arms)
     if template is not None:
         load_template(template)  # what is wrong with it is said before the first sample
     ledger = resumed_ledger(plan, folder) if resume else new_ledger(plan, folder)
@@ -63,12 +65,12 @@ def run_experiment(
         (folder / "experiment.yaml").write_text(text, encoding="utf-8")
     began, before = time.monotonic(), len(ledger.attempts)
     try:
-        _run_samples(ledger, folder, console, host or Host())
+        _run_samples(ledger, chosen, folder, console, host or Host())
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; {folder} keeps what is there") from None
-    for arm in plan.arms:
-        if not any(ledger.good(arm.name, sample) for sample in range(1, plan.samples + 1)):
-            raise SwarmletError(f"no sample of arm {arm.name} can be used; {folder / 'samples'} says why")
+    for name in chosen:
+        if not any(ledger.good(name, sample) for sample in range(1, plan.samples + 1)):
+            raise SwarmletError(f"no sample of arm {name} can be used; {folder / 'samples'} says why")
     _name_missing(ledger, console)
     took = f"samples took {minutes(time.monotonic() - began)}"
     console.print(
@@ -80,24 +82,25 @@ def run_experiment(
     return write_report(runs, folder, plan.title, ledger.declared, template=template, strict=strict)
 
 
-def _run_samples(ledger: Ledger, folder: Path, console: Console, host: Host) -> None:
-    total = len(ledger.plan.arms) * ledger.plan.samples
+def _run_samples(ledger: Ledger, arms: Sequence[str], folder: Path, console: Console, host: Host) -> None:
+    total = len(arms) * ledger.plan.samples
     tell = _teller(console)
     if ledger.attempts:
-        there = sum(not attempt.why for attempt in ledger.attempts)
+        there = sum(not attempt.why for attempt in ledger.attempts if attempt.arm in arms)
         console.print(f"{there} of {total} samples are there", highlight=False)
-    while turn := ledger.next_turn():
+    while turn := ledger.next_turn(arms):
         arm, sample = turn
         name = attempt_name(folder, arm.name, sample)
-        _announce(ledger, arm, sample, total, console)
+        _announce(ledger, ledger.turns_left(arms), arm, sample, total, console)
         await_fit(newest_manifest(folder / "samples"), ledger.plan.waits_s(arm), host, tell)
         ledger.attempts.append(_run_sample(ledger.plan, arm, sample, folder / "samples" / name, console))
         ledger.save(folder)
 
 
-def _announce(ledger: Ledger, arm: ArmPlan, sample: int, total: int, console: Console) -> None:
+def _announce(
+    ledger: Ledger, waiting: Sequence[str], arm: ArmPlan, sample: int, total: int, console: Console
+) -> None:
     before = len(ledger.of(arm.name, sample))
-    waiting = ledger.turns_left()
     seconds = left_s(ledger.attempts, waiting or [arm.name])
     console.print(
         f"[bold]\\[{total - len(waiting) + (0 if before else 1)}/{total}][/] {arm.name}, "
@@ -130,7 +133,8 @@ def _run_sample(plan: ExperimentPlan, arm: ArmPlan, sample: int, record: Path, c
 def _name_missing(ledger: Ledger, console: Console) -> None:
     for arm, sample in ledger.plan.turns():
         if not ledger.good(arm.name, sample):
-            why = ledger.of(arm.name, sample)[-1].why
+            ended = ledger.of(arm.name, sample)
+            why = ended[-1].why if ended else "not run; --resume runs it"
             console.print(f"[red]missing:[/] {arm.name}, sample {sample}: {why}", highlight=False)
 
 

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from benchmarks import validation
 from benchmarks.validation import (
     BEGIN,
     DOCUMENT,
     END,
     Kept,
+    Made,
     beside_published,
     by_arm,
+    joined,
     keep,
     load,
+    made,
     main,
     written,
 )
+from harness.experiment.ledger import new_ledger
+from harness.observe.record import Manifest
+from harness.wire.pace import Pace
+from tests.experiment.fakerun import PLAN
+from tests.records import make_record
 
 
 def kept(one: float, three: float, row: str = "barrier run") -> Kept:
@@ -75,6 +86,59 @@ def test_of_a_report_the_rows_that_are_asked_for_are_kept() -> None:
     assert found == Kept("e", "t", {"a": {"x sum": [1.0, 2.0]}})
 
 
+def manifest(arm: str, commit: str, pace: float = 1.0) -> Manifest:
+    versions = {"commit": commit, "python": "3.12.1"}
+    return Manifest(name=arm, started=0.0, arm=arm, versions=versions, pace=Pace(pace))
+
+
+def test_what_made_an_arm_is_said_below_its_figures() -> None:
+    by = made([manifest("a", "c1", 2.6), manifest("b", "c1"), manifest("b", "c2")])
+    by["a"].note = "cut off"
+    document = written(f"{BEGIN.format('e')}\n{END}", [Kept("e", "t", {"a": {}, "b": {}}, by)])
+    assert document.splitlines()[-4:] == [
+        "",
+        "- *a*: 1 sample, pace 2.6, commit c1, Python 3.12.1; cut off.",
+        "- *b*: 2 samples, real time, commit c1, c2, Python 3.12.1.",
+        END,
+    ]
+
+
+def test_arms_that_were_run_apart_are_joined() -> None:
+    old, new = Made("c1", "3.12", 1, 1), Made("c2", "3.12", 1, 1)
+    before = Kept(
+        "e", "t", {"b": {"x": [1.0]}, "gone": {}, "a": {"x": [2.0]}}, {"b": old, "gone": old, "a": old}
+    )
+    now = Kept("e", "t2", {"a": {"x": [3.0]}}, {"a": new})
+    both = joined(before, now, ["a", "b"])
+    assert both == Kept("e", "t2", {"a": {"x": [3.0]}, "b": {"x": [1.0]}}, {"a": new, "b": old})
+    assert list(both.arms) == list(both.made) == ["a", "b"]
+
+
+def test_an_experiment_is_kept_by_its_name_and_put_into_the_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(validation, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(validation, "DOCUMENT", tmp_path / "validation.md")
+    validation.DOCUMENT.write_text(f"{BEGIN.format(PLAN.name)}\n{END}\n")
+    new_ledger(PLAN, tmp_path / "of-today")
+    make_record(tmp_path / "of-today" / "samples" / "two-1", arm="two")
+    report = {
+        "title": "t",
+        "arms": [
+            {
+                "name": "two",
+                "samples": [{"record": "two-1", "left_out": ""}, {"record": "gone", "left_out": "killed"}],
+            }
+        ],
+        "rows": [{"key": "denials", "members": "sum", "arms": {"two": {"values": [4.0]}}}],
+    }
+    (tmp_path / "of-today" / "report.json").write_bytes(msgspec.json.encode(report))
+    assert main([str(tmp_path / "of-today")]) == 0
+    unknown = Made("unknown", "unknown", 1.0, 1)
+    assert load() == [Kept(PLAN.name, "t", {"two": {"denials sum": [4.0]}}, {"two": unknown})]
+    assert "| 403s by the node authorizer | 4 |" in validation.DOCUMENT.read_text().splitlines()
+
+
 def test_a_table_is_put_between_its_marks_and_nothing_else_is_touched() -> None:
     begin = BEGIN.format("e")
     document = written(f"before\n{begin}\nstale\n{END}\nafter\n", [kept(1.0, 2.0)])
@@ -83,6 +147,11 @@ def test_a_table_is_put_between_its_marks_and_nothing_else_is_touched() -> None:
     assert "stale" not in document
 
 
-def test_a_folder_without_a_report_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_an_experiment_or_its_report_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["nosuch"]) == 2
-    assert "nosuch/report.json: there is no such file" in capsys.readouterr().err
+    assert "nosuch holds no experiment" in capsys.readouterr().err
+    new_ledger(PLAN, tmp_path / "e")
+    assert main([str(tmp_path / "e")]) == 2
+    assert "e/report.json: there is no such file" in capsys.readouterr().err

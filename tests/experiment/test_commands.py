@@ -157,6 +157,7 @@ def test_what_is_resumed_without_a_name_is_the_last_one_of_the_file(
             "swarmlet: experiment x: samples: 0 is less than 1",
         ),
         (("experiment", "aa", "x.yaml", "--arm", "b"), "swarmlet: experiment x: no arm 'b'; there are one"),
+        (("experiment", "run", "x.yaml", "--arm", "b"), "swarmlet: experiment x: no arm 'b'; there are one"),
         (("report", "nosuch"), "swarmlet: nosuch is no run record"),
         (
             ("compare", "nosuch", "--against", "x"),

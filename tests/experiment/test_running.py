@@ -113,6 +113,19 @@ def test_an_arm_without_a_sample_that_counts_has_no_report(
     assert report.records == []
 
 
+def test_one_arm_is_run_alone_and_the_other_another_time(
+    tmp_path: Path, endings: dict[str, str], report: Report
+) -> None:
+    shown = run(tmp_path / "e", arms=["two"])
+    assert [name for name, _ in attempts(tmp_path / "e")] == report.records == ["two-1", "two-2"]
+    assert shown[0] == "[1/2] two, sample 1 of 2"
+    assert "missing: one, sample 2: not run; --resume runs it" in shown
+    shown = run(tmp_path / "e", resume=True)
+    assert report.records == ["one-1", "one-2", "two-1", "two-2"]
+    assert shown[0] == "2 of 4 samples are there"
+    assert not any(line.startswith("missing") for line in shown)
+
+
 # ---- going on ------------------------------------------------------------------------------------------------------
 KILLED = """
 import sys
