@@ -263,7 +263,7 @@ def test_our_own_experiments_can_be_run(name: str, arms: int, declared: set[str]
 
 
 @pytest.mark.parametrize(("name", "nodes", "minutes"), [("ha-500", 500, 15), ("ha-5k", 5000, 90)])
-def test_ours_that_two_cores_cannot_play_are_slowed_down_alike_and_have_an_end(
+def test_ours_of_many_nodes_differ_in_their_masters_alone_and_have_an_end(
     name: str, nodes: int, minutes: int
 ) -> None:
     plan = read_experiment(find_experiment(name))
