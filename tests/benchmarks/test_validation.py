@@ -63,6 +63,12 @@ def test_what_is_far_off_is_marked(one: float, three: float, off: str) -> None:
     assert cells(list(beside_published(kept(one, three))))[-1] == off
 
 
+def test_an_arm_that_was_not_run_yet_has_no_figures() -> None:
+    both = kept(600.0, 240.0)
+    del both.arms["HA, 3 masters"]
+    assert cells(list(beside_published(both)))[4:] == ["10", "–", "–", ""]
+
+
 def test_what_one_master_cannot_have_has_no_ratio() -> None:
     row = cells(list(beside_published(kept(0.0, 7.0, "several-members run"))))
     assert row[1:] == ["0", "2,584", "–", "0", "7", "–", ""]
