@@ -25,11 +25,13 @@ from benchmarks.validation import (
     main,
     written,
 )
-from harness.experiment.ledger import new_ledger
+from harness.experiment.ledger import Ledger
 from harness.observe.record import Manifest
 from harness.wire.pace import Pace
 from tests.experiment.fakerun import PLAN
 from tests.records import make_record
+
+LEDGER = Ledger(digest="", plan=PLAN, declared=())
 
 
 def kept(one: float, three: float, row: str = "barrier run") -> Kept:
@@ -126,8 +128,8 @@ def test_an_experiment_is_kept_by_its_name_and_put_into_the_document(
     monkeypatch.setattr(validation, "KEPT", tmp_path / "kept")
     monkeypatch.setattr(validation, "DOCUMENT", tmp_path / "validation.md")
     validation.DOCUMENT.write_text(f"{BEGIN.format(PLAN.name)}\n{END}\n")
-    new_ledger(PLAN, tmp_path / "of-today")
     make_record(tmp_path / "of-today" / "samples" / "two-1", arm="two")
+    LEDGER.save(tmp_path / "of-today")
     report = {
         "title": "t",
         "arms": [
@@ -158,6 +160,6 @@ def test_a_folder_without_an_experiment_or_its_report_is_said(
 ) -> None:
     assert main(["nosuch"]) == 2
     assert "nosuch holds no experiment" in capsys.readouterr().err
-    new_ledger(PLAN, tmp_path / "e")
-    assert main([str(tmp_path / "e")]) == 2
-    assert "e/report.json: there is no such file" in capsys.readouterr().err
+    LEDGER.save(tmp_path)
+    assert main([str(tmp_path)]) == 2
+    assert f"{tmp_path}/report.json: there is no such file" in capsys.readouterr().err
