@@ -151,6 +151,17 @@ def by_arm(kept: Kept) -> Iterator[str]:
             yield f"| {each.title + (f', {each.unit}' if each.unit else '')} | {' | '.join(cells)} |"
 
 
+def tables(kept: Sequence[Kept]) -> list[Kept]:
+    """What has a table each: the experiments, and `disturbed`: one master of ha-500 beside the three of why-403s that
+    were restarted and late as the published three were."""
+    by = {each.name: each for each in kept}
+    if not {"ha-500", "why-403s"} <= set(by):
+        return list(kept)
+    arms = dict(zip(ARMS, ((by["ha-500"], ARMS[0]), (by["why-403s"], "both")), strict=True))
+    disturbed = Kept("disturbed", "", {arm: of.arms[name] for arm, (of, name) in arms.items()})
+    return [*kept, disturbed]
+
+
 def made_lines(kept: Kept) -> Iterator[str]:
     """Below a table: what each arm was made by."""
     for arm, by in kept.made.items():
@@ -163,7 +174,7 @@ def made_lines(kept: Kept) -> Iterator[str]:
 def written(document: str, kept: Sequence[Kept]) -> str:
     """The document with the table of each experiment that it has marks for. One master and three stand beside the
     published ones."""
-    for each in kept:
+    for each in tables(kept):
         begin = BEGIN.format(each.name)
         before, found, rest = document.partition(begin)
         if found:

@@ -23,6 +23,7 @@ from benchmarks.validation import (
     load,
     made,
     main,
+    tables,
     written,
 )
 from harness.experiment.ledger import Ledger
@@ -49,7 +50,7 @@ def test_the_document_is_in_step_with_what_is_kept() -> None:
 
 def test_the_document_shows_every_kept_experiment() -> None:
     marks = set(re.findall(r"<!-- (\S+): python -m benchmarks.validation -->", DOCUMENT.read_text("utf-8")))
-    assert marks == {each.name for each in load()}
+    assert marks == {each.name for each in tables(load())}
 
 
 def test_a_figure_stands_beside_the_published_one_with_how_far_it_is_off() -> None:
@@ -145,6 +146,13 @@ def test_an_experiment_is_kept_by_its_name_and_put_into_the_document(
     unknown = Made("unknown", "unknown", 1.0, 1)
     assert load() == [Kept(PLAN.name, "t", {"two": {"denials sum": [4.0]}}, {"two": unknown})]
     assert "| 403s by the node authorizer | 4 |" in validation.DOCUMENT.read_text().splitlines()
+
+
+def test_what_was_disturbed_as_the_published_run_was_stands_beside_one_master() -> None:
+    alone = Kept("ha-500", "", {"1 master": {"x": [1.0]}, "HA, 3 masters": {"x": [2.0]}})
+    why = Kept("why-403s", "", {"undisturbed": {"x": [3.0]}, "both": {"x": [4.0]}})
+    assert tables([alone]) == [alone]
+    assert tables([alone, why])[2].arms == {"1 master": {"x": [1.0]}, "HA, 3 masters": {"x": [4.0]}}
 
 
 def test_a_table_is_put_between_its_marks_and_nothing_else_is_touched() -> None:
