@@ -64,13 +64,12 @@ PUBLISHED = (
 
 class Made(msgspec.Struct):
     """What an arm's figures were made by: the commit (``-dirty`` with changes that are not in it), the Python, the
-    model's pace, how many samples. `note` is by hand."""
+    model's pace, how many samples."""
 
     commit: str
     python: str
     pace: float
     samples: int
-    note: str = ""
 
 
 class Kept(msgspec.Struct):
@@ -157,9 +156,8 @@ def tables(kept: Sequence[Kept]) -> list[Kept]:
     by = {each.name: each for each in kept}
     if not {"ha-500", "why-403s"} <= set(by):
         return list(kept)
-    arms = dict(zip(ARMS, ((by["ha-500"], ARMS[0]), (by["why-403s"], "both")), strict=True))
-    disturbed = Kept("disturbed", "", {arm: of.arms[name] for arm, (of, name) in arms.items()})
-    return [*kept, disturbed]
+    one, three = by["ha-500"].arms[ARMS[0]], by["why-403s"].arms["both"]
+    return [*kept, Kept("disturbed", "", {ARMS[0]: one, ARMS[1]: three})]
 
 
 def made_lines(kept: Kept) -> Iterator[str]:
@@ -167,8 +165,7 @@ def made_lines(kept: Kept) -> Iterator[str]:
     for arm, by in kept.made.items():
         samples = f"{by.samples} sample{'' if by.samples == 1 else 's'}"
         pace = "real time" if by.pace == 1 else f"pace {by.pace:g}"
-        note = f"; {by.note}" if by.note else ""
-        yield f"- *{arm}*: {samples}, {pace}, commit {by.commit}, Python {by.python}{note}."
+        yield f"- *{arm}*: {samples}, {pace}, commit {by.commit}, Python {by.python}."
 
 
 def written(document: str, kept: Sequence[Kept]) -> str:

@@ -102,11 +102,10 @@ def manifest(arm: str, commit: str, pace: float = 1.0) -> Manifest:
 
 def test_what_made_an_arm_is_said_below_its_figures() -> None:
     by = made([manifest("a", "c1", 2.6), manifest("b", "c1"), manifest("b", "c2")])
-    by["a"].note = "cut off"
     document = written(f"{BEGIN.format('e')}\n{END}", [Kept("e", "t", {"a": {}, "b": {}}, by)])
     assert document.splitlines()[-4:] == [
         "",
-        "- *a*: 1 sample, pace 2.6, commit c1, Python 3.12.1; cut off.",
+        "- *a*: 1 sample, pace 2.6, commit c1, Python 3.12.1.",
         "- *b*: 2 samples, real time, commit c1, c2, Python 3.12.1.",
         END,
     ]
