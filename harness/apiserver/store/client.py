@@ -81,8 +81,8 @@ class Store(Protocol):
         ...
 
     def history(self, prefix: str, after: int) -> Promise[HistoryResult]:
-        """The events under `prefix` with a revision greater than `after`, as far as the member's replica has got.
-        Fails with Compacted."""
+        """The events under `prefix` with a revision greater than `after`, as far as the member's replica has got: with
+        a real etcd as far as its subscription has, which a write may settle before. Fails with Compacted."""
         ...
 
     def subscribe(

@@ -303,6 +303,7 @@ def test_history_of_a_prefix(backend: Backend, tmp_path: Path) -> None:
         await begun(sink)
         for key in ("/r/a", "/s/a", "/r/b", "/s/a"):
             await settled(store.txn(Txn(key, b"1")))
+        await until(lambda: len(sink.events) == 4)  # a real etcd may answer a write before it tells of it
         found = await settled(store.history("/s/", 2))
         assert [(event.revision, event.previous) for event in found.events] == [(3, None), (5, b"1")]
         assert found.revision == 5
