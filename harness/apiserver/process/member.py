@@ -28,6 +28,7 @@ from harness.apiserver.options import MemberOptions
 from harness.apiserver.process import child
 from harness.apiserver.process.config import MemberConfig
 from harness.apiserver.process.loopclock import LoopClock
+from harness.apiserver.process.priority import yield_to_fleets
 from harness.apiserver.process.server import Server, serve, server_context
 from harness.apiserver.store.client import Store
 from harness.apiserver.store.core import StoreError
@@ -46,6 +47,7 @@ async def run_member(config: MemberConfig, stop: asyncio.Event) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     gc.set_threshold(GC_THRESHOLD, 20, 50)
+    yield_to_fleets()
     real = LoopClock(asyncio.get_running_loop(), config.pace)
     clock = SkewedClock(real)
     host = Host(clock, config.cores, Costs.parse(config.costs), slack_s=real.slack_s)
