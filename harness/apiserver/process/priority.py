@@ -18,7 +18,9 @@ _AUTOGROUP = Path("/proc/self/autogroup")
 
 
 def yield_to_fleets() -> None:
-    """Lower this process's priority, and its session's where Linux counts that instead. Call it once."""
+    """Lower this process's priority, and that of a session of its own, where Linux counts that instead. Call it
+    once."""
     os.nice(NICENESS)
-    with contextlib.suppress(OSError):  # no such Linux, or not for us to say
-        _AUTOGROUP.write_text(str(NICENESS))
+    if os.getsid(0) == os.getpid():  # else it is somebody's terminal
+        with contextlib.suppress(OSError):  # no such Linux, or not for us to say
+            _AUTOGROUP.write_text(str(NICENESS))

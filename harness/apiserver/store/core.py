@@ -196,17 +196,25 @@ class StoreCore:
         return self._log[max(0, after + 1 - self._log_base) : end]
 
     def compact(self, revision: int) -> None:
-        """Forget what is needed only to read before `revision`; no effect if already compacted."""
-        if revision <= self.compacted:
-            return
+        """Forget what is needed only to read before `revision`; no effect if already compacted. Raises
+        FutureRevision."""
+        self.begin_compaction(revision)
+        self.go_on_compacting(len(self._log))
+
+    def begin_compaction(self, revision: int) -> None:
+        """Refuse to read before `revision` from now on; `go_on_compacting` frees what that needed."""
         if revision > self.revision:
             raise FutureRevision(revision, self.revision)
-        cut = max(0, revision + 1 - self._log_base)
-        for key in {event.key for event in self._log[:cut]}:
-            self._forget(key, revision)
+        self.compacted = max(self.compacted, revision)
+
+    def go_on_compacting(self, writes: int) -> bool:
+        """Free what so many more of the compacted writes left. Whether there are more of them."""
+        cut = max(0, min(writes, self.compacted + 1 - self._log_base))
+        for event in self._log[:cut]:
+            self._forget(event.key)
         del self._log[:cut]
         self._log_base += cut
-        self.compacted = revision
+        return self._log_base <= self.compacted
 
     # ---- the whole state
     def keys(self) -> list[str]:
@@ -214,14 +222,18 @@ class StoreCore:
         return list(merge(self._live, self._dead))
 
     def save(self, keys: Sequence[str], revision: int) -> list[SavedKey]:
-        """The versions of `keys` as of `revision`; keys that came later are left out."""
+        """The versions of `keys` as of `revision`, as if what is compacted were freed; keys that came later are left
+        out."""
         saved = []
         for key in keys:
-            versions = [
-                _saved(version) for version in self._versions[key] if version.mod_revision <= revision
+            versions = self._versions[key]
+            kept = [
+                _saved(version)
+                for version in versions[self._unneeded(versions) :]
+                if version.mod_revision <= revision
             ]
-            if versions:
-                saved.append(SavedKey(key, self.leases.ttl_s(key), versions))
+            if kept:
+                saved.append(SavedKey(key, self.leases.ttl_s(key), kept))
         return saved
 
     @classmethod
@@ -298,19 +310,23 @@ class StoreCore:
         self._versions[key].append(_Tombstone(self.revision))
         return StoreEvent(self.revision, key, None, current.create_revision, current.value)
 
-    def _forget(self, key: str, revision: int) -> None:
+    def _forget(self, key: str) -> None:
         versions = self._versions.get(key)
         if versions is None:  # already forgotten whole
             return
-        keep = 0
-        while keep + 1 < len(versions) and versions[keep + 1].mod_revision <= revision:
-            keep += 1
-        if isinstance(versions[keep], _Tombstone) and versions[keep].mod_revision <= revision:
-            keep += 1
-        del versions[:keep]
+        del versions[: self._unneeded(versions)]
         if not versions:
             del self._versions[key]
             self._dead.remove(key)
+
+    def _unneeded(self, versions: Sequence[KeyValue | _Tombstone]) -> int:
+        """How many of a key's oldest versions nobody may read any more."""
+        first = 0
+        while first + 1 < len(versions) and versions[first + 1].mod_revision <= self.compacted:
+            first += 1
+        oldest = versions[first]
+        gone = isinstance(oldest, _Tombstone) and oldest.mod_revision <= self.compacted
+        return first + 1 if gone else first
 
     # ---- reading
     def _check(self, revision: int) -> int:

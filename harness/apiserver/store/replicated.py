@@ -44,6 +44,9 @@ SNAPSHOT_WAIT_S = (
     0.25  # how often a compaction looks whether the snapshot that it must not disturb is written
 )
 
+COMPACTED_AT_ONCE = 1000  # writes; then others have their turn (etcd's --compaction-batch-limit and
+COMPACTION_PAUSE_S = 0.01  # --compaction-sleep-interval, server/storage/mvcc/kvstore_compaction.go)
+
 
 class Journal(Protocol):
     """Makes proposals durable (`disk.journal.Journal`)."""
@@ -111,6 +114,7 @@ class ReplicatedStore:
         self._generation = 0  # of leaders: timers of an earlier one do nothing
         self._compact_next = core.revision
         self._compaction: Timer | None = None
+        self._compacting: Timer | None = None  # what has been compacted, and not yet freed
         self._expiry: Timer | None = None
         if model.options.compaction_s:
             self._arm_compaction()
@@ -118,7 +122,7 @@ class ReplicatedStore:
             self._arm_expiry()
 
     def close(self) -> None:
-        for timer in (self._compaction, self._expiry):
+        for timer in (self._compaction, self._compacting, self._expiry):
             if timer is not None:
                 timer.cancel()
 
@@ -381,19 +385,31 @@ class ReplicatedStore:
 
     def _forget(self, revision: int, promise: Promise[int]) -> None:
         if self._journal is None:
-            self.core.compact(revision)
-            promise.resolve(revision)
+            self._forgotten(revision, promise, None)
         elif self._journal.snapshotting:
             self._clock.call_at(self._clock.now() + SNAPSHOT_WAIT_S, self._forget, revision, promise)
         else:
             self._journal.append([revision], partial(self._forgotten, revision, promise))
 
     def _forgotten(self, revision: int, promise: Promise[int], error: StoreError | None) -> None:
-        if error is None:
-            self.core.compact(revision)
-            promise.resolve(revision)
-        else:
+        if error is not None:
             promise.fail(error)
+            return
+        self.core.begin_compaction(revision)
+        if self._compacting is None:
+            self._go_on_compacting()
+        promise.resolve(revision)
+
+    def _go_on_compacting(self) -> None:
+        """In small pieces, for a large store is busy with it for seconds."""
+        self._compacting = None
+        if self._journal is not None and self._journal.snapshotting:
+            pause_s = SNAPSHOT_WAIT_S
+        elif self.core.go_on_compacting(COMPACTED_AT_ONCE):
+            pause_s = COMPACTION_PAUSE_S
+        else:
+            return
+        self._compacting = self._clock.call_at(self._clock.now() + pause_s, self._go_on_compacting)
 
     def _arm_compaction(self) -> None:
         self._compaction = self._clock.call_at(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import http.client
+import os
 import signal
 import socket
 import ssl
@@ -18,6 +19,7 @@ import msgspec
 import pytest
 
 from harness.apiserver.process.config import MemberConfig
+from harness.apiserver.process.priority import NICENESS
 from harness.pool.certificates import ServingFiles, make_serving_files
 from harness.wire.pace import Pace
 from tests.apiserver.store.test_store_contract import finish, first_line, launch
@@ -129,6 +131,18 @@ def test_it_pays_for_connections_counts_bad_handshakes_and_outlives_its_store(
     finally:
         finish(store)
         end(member)
+
+
+def test_it_has_to_wait_for_whoever_measures_it(tmp_path: Path, files: ServingFiles) -> None:
+    store = launch(tmp_path, ("m0",))
+    first_line(store)
+    member = start(tmp_path, files)
+    try:
+        pid = first_line(member)["pid"]
+        assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + NICENESS
+    finally:
+        end(member)
+        finish(store)
 
 
 def talk(port: int, files: ServingFiles, path: str) -> tuple[ssl.SSLSocket, bytes]:

@@ -11,7 +11,7 @@ import pytest
 from harness.apiserver.clock import Promise, VirtualClock
 from harness.apiserver.store.core import StoreCore, StoreError, StoreEvent, Txn
 from harness.apiserver.store.etcd import EtcdModel, EtcdOptions
-from harness.apiserver.store.replicated import SNAPSHOT_WAIT_S, ReplicatedStore
+from harness.apiserver.store.replicated import COMPACTED_AT_ONCE, SNAPSHOT_WAIT_S, ReplicatedStore
 
 FULL = StoreError("etcdserver: mvcc: database space exceeded")
 
@@ -123,6 +123,23 @@ def test_a_compaction_waits_for_a_snapshot(world: World) -> None:
     world.clock.advance(SNAPSHOT_WAIT_S)
     world.journal.sync()
     assert world.store.core.compacted == 2
+
+
+def test_a_compaction_under_way_waits_for_a_snapshot_too(world: World) -> None:
+    for _ in range(COMPACTED_AT_ONCE + 10):
+        world.put()
+    world.journal.sync()
+    world.clock.advance(1.0)
+    world.ask(world.store.compact("m0", 0))
+    world.journal.sync()
+    core = world.store.core
+    assert (core.compacted, len(core._log)) == (COMPACTED_AT_ONCE + 11, 10)
+    world.journal.snapshotting = True
+    world.clock.advance(10.0)
+    assert len(core._log) == 10
+    world.journal.snapshotting = False
+    world.clock.advance(SNAPSHOT_WAIT_S)
+    assert not core._log
 
 
 def test_what_expires_is_logged_as_any_write_and_tried_again_on_a_full_disk(world: World) -> None:

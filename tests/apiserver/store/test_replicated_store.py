@@ -10,7 +10,7 @@ import pytest
 from harness.apiserver.clock import Promise, VirtualClock
 from harness.apiserver.store.core import StoreCore, StoreEvent, StoreTimeout, StoreUnavailable, Txn, TxnResult
 from harness.apiserver.store.etcd import EtcdModel, EtcdOptions
-from harness.apiserver.store.replicated import ReplicatedStore
+from harness.apiserver.store.replicated import COMPACTED_AT_ONCE, COMPACTION_PAUSE_S, ReplicatedStore
 
 EXACT = {"fsync_sigma": 0.0, "rtt_sigma": 0.0, "fsync_s": 0.002, "rtt_s": 0.001, "compaction_s": 0.0}
 
@@ -209,3 +209,27 @@ def test_the_same_seed_gives_the_same_times() -> None:
 
     assert run(1) == run(1)
     assert run(1) != run(2)
+
+
+def test_others_have_their_turn_while_much_is_compacted() -> None:
+    cluster = Cluster(1)
+    writes = 3 * COMPACTED_AT_ONCE
+    for _ in range(writes):
+        cluster.put("m0")
+    cluster.clock.advance(60.0)
+    core = cluster.store.core
+    assert core.revision == writes + 1
+    compacted = cluster.store.compact("m0", 0)
+    assert compacted.result() == core.compacted == writes + 1
+    assert len(core._log) == writes - COMPACTED_AT_ONCE
+    cluster.clock.advance(COMPACTION_PAUSE_S)
+    assert len(core._log) == writes - 2 * COMPACTED_AT_ONCE
+    cluster.put("m0")
+    cluster.clock.advance(COMPACTION_PAUSE_S / 2)
+    assert cluster.store.compact("m0", 0).result() == writes + 2
+    assert len(core._log) == writes - 2 * COMPACTED_AT_ONCE + 1, "a second one does not hurry the first"
+    cluster.clock.advance(60.0)
+    assert not core._log
+    core.validate()
+    cluster.store.close()
+    assert cluster.clock.next_at() is None

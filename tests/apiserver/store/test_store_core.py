@@ -73,6 +73,26 @@ class AgainstADict(RuleBasedStateMachine):
         self.core.compact(revision)
         self.compacted = max(self.compacted, revision)
 
+    @rule(revision=revisions)
+    def begin_compaction(self, revision: int) -> None:
+        self.core.begin_compaction(revision)
+        self.compacted = max(self.compacted, revision)
+
+    @rule(writes=st.integers(1, 4))
+    def go_on_compacting(self, writes: int) -> None:
+        self.core.go_on_compacting(writes)
+
+    @rule()
+    def a_snapshot_is_of_what_was_compacted_whole(self) -> None:
+        core, writes = self.core, self.core.events(self.compacted)
+        saved = core.save(core.keys(), core.revision)
+        restored = StoreCore.restored(core.revision, core.compacted, saved, 0.0)
+        restored.validate()
+        assert restored.events(self.compacted) == writes
+        core.go_on_compacting(len(self.writes))
+        assert core.save(core.keys(), core.revision) == saved
+        assert restored.keys() == core.keys()
+
     @rule(
         revision=revisions,
         prefix=st.sampled_from(["/registry/", "/registry/a/", "/registry/a/x/", "/registry/a/x-y/1", "/z/"]),
@@ -139,6 +159,20 @@ def test_a_deleted_key_is_forgotten_once_its_deletion_is_compacted() -> None:
     assert core.get("/a", 2).kv is not None
     core.compact(3)
     assert not core._versions
+    core.validate()
+
+
+def test_a_compaction_frees_as_many_writes_at_a_time_as_it_is_told_to() -> None:
+    core = StoreCore()
+    for number in range(10):
+        core.txn(Txn("/a", b"%d" % number))
+    core.begin_compaction(9)
+    with pytest.raises(Compacted):
+        core.get("/a", 8)
+    found = core.get("/a", 9).kv
+    assert found is not None
+    assert [core.go_on_compacting(3) for _ in range(4)] == [True, True, False, False]
+    assert (core.get("/a", 9).kv, len(core._versions["/a"])) == (found, 3)
     core.validate()
 
 

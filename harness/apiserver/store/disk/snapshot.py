@@ -36,7 +36,8 @@ _decode_tail = msgspec.msgpack.Decoder(Tail).decode
 
 
 def payloads(core: StoreCore, proposals: int) -> Iterator[bytes]:
-    """The state as of this call, however much is written while this is iterated; only compactions have to wait."""
+    """The state as of this call, however much is written while this is iterated; only compactions have to wait, those
+    that have begun too."""
     return _payloads(core, core.keys(), Head(proposals, core.revision, core.compacted))
 
 
